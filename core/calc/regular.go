@@ -1,0 +1,120 @@
+package calc
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tidemark-db/tidemark/core"
+)
+
+// Regular computes a series with a value at every period start from samples at any times.
+type Regular struct {
+	Range  core.Range
+	Period Period
+	Mode   FillMode // FillLinear or FillPrevious
+	// Edge says what stands at period starts that Mode cannot compute, before the first and after the last sample.
+	Edge  Edge
+	Value float64 // for EdgeValue
+}
+
+// Edge is the treatment of period starts beyond the samples.
+type Edge uint8
+
+const (
+	EdgeNone    Edge = iota // no value
+	EdgeNearest             // the value of the first or last sample
+	EdgeValue               // a constant
+)
+
+// Apply returns the regular series. Samples outside the range take part as neighbours: pass one on each side for values up to the edges. A sample exactly
+// at a period start is kept; FillPrevious without a following sample repeats the last one once.
+func (r Regular) Apply(times []core.Time, values []float64) (Series, error) {
+	if r.Mode != FillLinear && r.Mode != FillPrevious {
+		return Series{}, fmt.Errorf("interpolation function %v is neither LINEAR nor PREVIOUS", r.Mode)
+	}
+	n := neighbours{times: times, values: values, at: -1}
+	n.skip()
+	if n.next == len(times) {
+		return Series{}, nil
+	}
+	grid, err := r.Period.Grid(r.Range, n.firstIn(r.Range))
+	if err != nil {
+		return Series{}, err
+	}
+	if grid.length > 0 && int64(r.Range.End-grid.boundary(grid.first))/grid.length > maxFilled {
+		return Series{}, fmt.Errorf("interpolation would give more than %d values: shorten the range or lengthen the period", maxFilled)
+	}
+	var out Series
+	repeated := false // FillPrevious has repeated the last sample
+	for t := range grid.Starts() {
+		n.move(t)
+		v, ok := r.value(&n, t)
+		if r.Mode == FillPrevious && n.at >= 0 && n.next == len(times) && !ok && !repeated {
+			v, ok, repeated = values[n.at], true, true
+		}
+		if !ok {
+			v, ok = r.edge(&n)
+		}
+		if ok {
+			out.add(t, v)
+		}
+	}
+	return out, nil
+}
+
+// value computes the value at t from the samples around it.
+func (r Regular) value(n *neighbours, t core.Time) (v float64, ok bool) {
+	before, after := n.at >= 0, n.next < len(n.times)
+	switch {
+	case before && n.times[n.at] == t:
+		return n.values[n.at], true
+	case !before || !after:
+		return 0, false
+	case r.Mode == FillPrevious:
+		return n.values[n.at], true
+	}
+	return Interpolate(t, Point{n.times[n.at], n.values[n.at]}, Point{n.times[n.next], n.values[n.next]}), true
+}
+
+func (r Regular) edge(n *neighbours) (v float64, ok bool) {
+	switch {
+	case r.Edge == EdgeValue:
+		return r.Value, true
+	case r.Edge == EdgeNone:
+		return 0, false
+	case n.at >= 0:
+		return n.values[n.at], true
+	}
+	return n.values[n.next], true
+}
+
+// neighbours walks over samples without NaN: at is the last one at or before the current time, -1 for none, next the one after it, len for none.
+type neighbours struct {
+	times    []core.Time
+	values   []float64
+	at, next int
+}
+
+func (n *neighbours) move(t core.Time) {
+	for n.next < len(n.times) && n.times[n.next] <= t {
+		n.at = n.next
+		n.next++
+		n.skip()
+	}
+}
+
+func (n *neighbours) skip() {
+	for n.next < len(n.times) && math.IsNaN(n.values[n.next]) {
+		n.next++
+	}
+}
+
+// firstIn returns the time of the first sample in a range, or the start of the range.
+func (n *neighbours) firstIn(r core.Range) core.Time {
+	for i, t := range n.times {
+		if r.Contains(t) && !math.IsNaN(n.values[i]) {
+			return t
+		}
+	}
+	return r.Start
+}

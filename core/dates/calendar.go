@@ -1,0 +1,122 @@
+package dates
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Calendar says which days are worked: the regular week of a country plus exceptions. A nil Calendar is the week from Monday to Friday. A Calendar is
+// immutable.
+type Calendar struct {
+	name, country string
+	exceptions    map[Date]bool // true: worked although the week says no; false: off although it says yes
+	years         map[int]bool  // years with at least one exception
+}
+
+// ParseCalendar reads a calendar file, {"country":"USA","data":[{"date":"2019-01-01","type":"Holiday","description":""}]}; type is Holiday or Workday.
+// The name is its key, the file name without extension, and ignores case.
+func ParseCalendar(name string, data []byte) (*Calendar, error) {
+	var file struct {
+		Country string `json:"country"`
+		Data    []struct {
+			Date string `json:"date"`
+			Type string `json:"type"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("calendar %q: %w", name, err)
+	}
+	c := &Calendar{name: strings.ToLower(name), country: strings.ToUpper(file.Country), exceptions: make(map[Date]bool), years: make(map[int]bool)}
+	for i, entry := range file.Data {
+		day, err := parseDate(entry.Date)
+		if err != nil {
+			return nil, fmt.Errorf("calendar %q, entry %d: %w", name, i+1, err)
+		}
+		switch {
+		case strings.EqualFold(entry.Type, "Workday"):
+			c.exceptions[day] = true
+		case strings.EqualFold(entry.Type, "Holiday"):
+			c.exceptions[day] = false
+		default:
+			return nil, fmt.Errorf("calendar %q, entry %d: type %q is neither Holiday nor Workday", name, i+1, entry.Type)
+		}
+		year, _, _ := day.Split()
+		c.years[year] = true
+	}
+	return c, nil
+}
+
+// parseDate reads yyyy-MM-dd.
+func parseDate(text string) (Date, error) {
+	t, err := ParseISO(text + "T00:00:00Z")
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a date yyyy-MM-dd", text)
+	}
+	return wall(t).day(), nil
+}
+
+// Name returns the key of the calendar in lower case; a nil Calendar has none.
+func (c *Calendar) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+// Covers reports whether the calendar lists a day of that year. Workday falls back to the regular week in other years; where the contract wants an
+// error instead, ask Covers first.
+func (c *Calendar) Covers(year int) bool { return c != nil && c.years[year] }
+
+// Workday reports whether d is worked: (a regular weekday and no Holiday) or a Workday.
+func (c *Calendar) Workday(d Date) bool {
+	if c == nil {
+		return Weekday("", d)
+	}
+	if worked, ok := c.exceptions[d]; ok {
+		return worked
+	}
+	return Weekday(c.country, d)
+}
+
+// ExceptionDay reports whether d is a weekday off or a weekend day worked.
+func (c *Calendar) ExceptionDay(d Date) bool {
+	return c != nil && c.Workday(d) != Weekday(c.country, d)
+}
+
+// NextWorkday returns the first worked day strictly after d; PreviousWorkday, NextDayOff and PreviousDayOff likewise. A calendar without such a day in the
+// year around d gives d itself.
+func (c *Calendar) NextWorkday(d Date) Date { return c.seek(d, 1, true) }
+
+// PreviousWorkday returns the last worked day strictly before d.
+func (c *Calendar) PreviousWorkday(d Date) Date { return c.seek(d, -1, true) }
+
+// NextDayOff returns the first day strictly after d that is not worked.
+func (c *Calendar) NextDayOff(d Date) Date { return c.seek(d, 1, false) }
+
+// PreviousDayOff returns the last day strictly before d that is not worked.
+func (c *Calendar) PreviousDayOff(d Date) Date { return c.seek(d, -1, false) }
+
+func (c *Calendar) seek(d, step Date, worked bool) Date {
+	for next := d + step; next-d <= 366 && d-next <= 366; next += step {
+		if c.Workday(next) == worked {
+			return next
+		}
+	}
+	return d
+}
+
+// Weekday reports whether d belongs to the regular working week of a country (ISO 3166 alpha-3, any case). Unknown countries work from Monday to Friday.
+func Weekday(country string, d Date) bool {
+	day := d.Weekday()
+	switch strings.ToUpper(country) {
+	case "ISR", "SAU", "EGY", "JOR", "KWT", "QAT", "BHR", "OMN", "IRQ", "DZA", "LBY", "YEM", "SYR", "SDN", "BGD":
+		return day != time.Friday && day != time.Saturday
+	case "IRN":
+		return day != time.Friday
+	case "NPL":
+		return day != time.Saturday
+	}
+	return day != time.Saturday && day != time.Sunday
+}
