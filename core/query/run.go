@@ -1,0 +1,344 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-db/tidemark/core"
+)
+
+// stage turns the results of the stage before it into its own. It keeps their order by entity and tags.
+type stage struct {
+	name string // upper case, echoed
+	run  func(in iter.Seq2[*Result, error]) iter.Seq2[*Result, error]
+}
+
+// Run reads and yields the results of the query in the order of the answer: by entity, tags and function. It yields at least one, a placeholder when
+// nothing was found; and at most one error, the last. What it yields belongs to the caller.
+func (p *Plan) Run(ctx context.Context, src Source) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		e := &execution{p, src}
+		if err := e.answer(ctx, func(r *Result) bool { return yield(r, nil) }); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// execution is one run of a plan.
+type execution struct {
+	*Plan
+	Source
+}
+
+// answer emits the results, with the placeholders of concrete entities in their places. emit returns false when no more is wanted.
+func (e *execution) answer(ctx context.Context, emit func(*Result) bool) error {
+	if err := e.authorise(e.query.Entities.Names); err != nil {
+		return err
+	}
+	if err := e.unsupported(); err != nil {
+		return err
+	}
+	waiting, err := e.concrete(ctx)
+	if err != nil {
+		return err
+	}
+	count, last := 0, ""
+	warning := e.warn()
+	if warning == "" {
+		for r, err := range e.results(ctx) {
+			if err != nil {
+				return err
+			}
+			for len(waiting) > 0 && waiting[0] <= r.Entity {
+				name := waiting[0]
+				waiting = waiting[1:]
+				if name != r.Entity && !emit(e.placeholder(name, e.unknown(name))) {
+					return nil
+				}
+			}
+			count++
+			last = r.Entity
+			if !emit(e.finish(r)) || e.request.SeriesLimit > 0 && count >= e.request.SeriesLimit {
+				return nil
+			}
+		}
+	}
+	for _, name := range waiting {
+		w := warning
+		if w == "" {
+			w = e.unknown(name)
+		}
+		if count++; name != last && !emit(e.placeholder(name, w)) {
+			return nil
+		}
+	}
+	if count == 0 {
+		emit(e.placeholder(e.request.Entities.named(), warning))
+	}
+	return nil
+}
+
+// unsupported refuses what only a look at the metric shows.
+func (e *execution) unsupported() error {
+	if m, ok := e.Catalog.Metric(e.query.Metric); ok && m.Versioned && e.request.Versioned {
+		return core.Errorf(core.Unimplemented, "not implemented: series query field 'versioned' for a versioned metric")
+	}
+	return nil
+}
+
+// concrete returns the entities that get a placeholder when they have no samples, in order: those named, and the members of a group. The single
+// entity of a query has the placeholder of the query.
+func (e *execution) concrete(ctx context.Context) ([]string, error) {
+	f := e.query.Entities
+	switch {
+	case !blank(e.request.Entities.Entity) || f.Expression != "":
+		return nil, nil
+	case f.Group == "":
+		return slices.Clone(f.Names), nil
+	}
+	return e.members(ctx, f.Group)
+}
+
+// members lists the entities of a group that the caller may read. Only groups defined by an expression cost a look at every entity.
+func (e *execution) members(ctx context.Context, name string) ([]string, error) {
+	var members []string
+	keep := func(entity string) {
+		if e.Catalog.Member(entity, name) && e.readable(entity) {
+			members = append(members, entity)
+		}
+	}
+	for d, err := range e.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocGroup, Key: name}) {
+		if err != nil {
+			return nil, err
+		}
+		var g core.Group
+		if err := json.Unmarshal(d.Body, &g); err != nil {
+			return nil, core.Wrap(core.Internal, err, "entity group '"+name+"' is stored in a form that cannot be read")
+		}
+		if g.Expression == "" {
+			for _, entity := range slices.Sorted(slices.Values(g.Members)) {
+				keep(entity)
+			}
+			continue
+		}
+		for d, err := range e.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocEntity}) {
+			if err != nil {
+				return nil, err
+			}
+			keep(d.Key)
+		}
+	}
+	return slices.Compact(members), nil
+}
+
+// warn returns what makes the whole query a placeholder: a tag expression that does not parse, or a name that nothing has.
+func (e *execution) warn() string {
+	if e.warning != "" {
+		return e.warning
+	}
+	if names := e.query.Entities.Names; !blank(e.request.Entities.Entity) && len(names) == 1 {
+		if w := e.unknown(names[0]); w != "" {
+			return w
+		}
+	}
+	if _, ok := e.Catalog.Metric(e.query.Metric); !ok {
+		return notFound("METRIC", e.query.Metric)
+	}
+	for _, t := range e.query.Tags {
+		if !e.Catalog.TagKnown(t.Name) {
+			return notFound("TAG_KEY", t.Name)
+		}
+	}
+	return ""
+}
+
+// unknown returns the warning about an entity that does not exist.
+func (e *execution) unknown(entity string) string {
+	if _, ok := e.Catalog.Entity(entity); !ok {
+		return notFound("ENTITY", entity)
+	}
+	return ""
+}
+
+func notFound(kind, name string) string {
+	return "DictionaryNotFoundException: " + kind + " not found for name: '" + name + "'"
+}
+
+// placeholder is a result without samples that says what was asked for.
+func (e *execution) placeholder(entity, warning string) *Result {
+	r := &Result{Entity: entity, Metric: e.query.Metric, Tags: e.requestedTags(), Warning: warning}
+	if a := e.request.Aggregate; a != nil {
+		r.Aggregate = a.echo(a.names()[0])
+	}
+	r = e.finish(r)
+	r.Order = nil
+	return r
+}
+
+// requestedTags are the tags of the request as they were sent, the first of several values.
+func (e *execution) requestedTags() core.Tags {
+	var tags core.Tags
+	for name, values := range e.request.Tags {
+		if len(values) > 0 {
+			tags = append(tags, core.Tag{Name: name, Value: values[0]})
+		}
+	}
+	return tags.Normal()
+}
+
+// finish adds what every result of the query has.
+func (e *execution) finish(r *Result) *Result {
+	r.RequestID, r.Type, r.Format, r.Versioned = e.request.RequestID, e.kind, e.format, e.request.Versioned
+	for _, s := range e.stages {
+		r.Order = append(r.Order, s.name)
+	}
+	if e.request.AddMeta {
+		r.Meta = e.meta(r.Entity)
+	}
+	return r
+}
+
+// meta is absent unless the entity or the metric exists.
+func (e *execution) meta(entity string) *Meta {
+	var m Meta
+	if metric, ok := e.Catalog.Metric(e.query.Metric); ok {
+		m.Metric = &metric
+	}
+	if found, ok := e.Catalog.Entity(entity); ok {
+		m.Entity = &found
+	}
+	if m == (Meta{}) {
+		return nil
+	}
+	return &m
+}
+
+// results loads the series, runs the stages and cuts to the limit.
+func (e *execution) results(ctx context.Context) iter.Seq2[*Result, error] {
+	in := e.load(ctx)
+	for _, s := range e.stages {
+		in = s.run(in)
+	}
+	return func(yield func(*Result, error) bool) {
+		for r, err := range in {
+			if err == nil {
+				e.limit(&r.Samples)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func (e *execution) limit(s *Samples) {
+	n := s.Len()
+	switch limit := e.request.Limit; {
+	case limit <= 0 || n <= limit:
+	case strings.EqualFold(e.request.Direction, "ASC"):
+		s.cut(0, limit)
+	default:
+		s.cut(n-limit, n)
+	}
+}
+
+// load yields every selected series that has samples in the range, in key order.
+func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		if e.kind != History || e.query.Range.Empty() {
+			return
+		}
+		allowed, err := e.inserted(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		unlimited := e.request.Limit <= 0
+		if m, _ := e.Catalog.Metric(e.query.Metric); m.Versioned {
+			unlimited = false
+		}
+		count := 0
+		for r, err := range e.merged(ctx) {
+			if err == nil && allowed != nil && !allowed[key(r)] {
+				continue
+			}
+			if err == nil && unlimited {
+				if count++; count > maxSeries {
+					err = core.Errorf(core.Invalid, "IllegalArgumentException: Series count exceeds %d", maxSeries)
+				}
+			}
+			if err == nil && e.request.Cache && !e.dates.Contains(r.Samples.Times[0]) {
+				continue
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (e *execution) scoped() core.SeriesQuery {
+	q := e.query
+	q.Scope = e.Scope
+	return q
+}
+
+// inserted returns the keys whose newest sample lies between the insert dates; nil when the request has none.
+func (e *execution) inserted(ctx context.Context) (map[string]bool, error) {
+	if !e.insertTest {
+		return nil, nil
+	}
+	q := e.scoped()
+	q.Range, q.Limit, q.NewestFirst = core.AllTime, 0, false
+	allowed := make(map[string]bool)
+	for k, err := range e.Reader.Keys(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if k.Last >= e.minInsert && k.Last < e.maxInsert {
+			allowed[string(k.Key.Append(nil))] = true
+		}
+	}
+	return allowed, nil
+}
+
+func key(r *Result) string {
+	return string(core.SeriesKey{Metric: r.Metric, Entity: r.Entity, Tags: r.Tags}.Append(nil))
+}
+
+// merged puts the blocks of each series together.
+func (e *execution) merged(ctx context.Context) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		q := e.scoped()
+		var current *Result
+		for b, err := range e.Reader.Series(ctx, q) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(b.Times) == 0 {
+				continue
+			}
+			if current == nil || b.Key.Compare(core.SeriesKey{Metric: current.Metric, Entity: current.Entity, Tags: current.Tags}) != 0 {
+				if current != nil && !yield(current, nil) {
+					return
+				}
+				k := b.Key.Clone()
+				current = &Result{Metric: k.Metric, Entity: k.Entity, Tags: k.Tags}
+			}
+			if !q.NewestFirst {
+				current.Samples.add(b)
+				continue
+			}
+			var older Samples
+			older.add(b)
+			current.Samples.prepend(older)
+		}
+		if current != nil {
+			yield(current, nil)
+		}
+	}
+}

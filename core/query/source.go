@@ -1,0 +1,28 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/tidemark-db/tidemark/core"
+)
+
+// Source is what queries read, and how much of it the caller may see.
+type Source struct {
+	Reader  core.Reader
+	Catalog core.Catalog
+	Scope   core.Scope
+}
+
+// authorise refuses entities that were named and lie outside the scope. Wildcards, groups and expressions only ever find what lies inside.
+func (s Source) authorise(names []string) error {
+	for _, name := range names {
+		if _, known := s.Catalog.Entity(name); known && !s.readable(name) {
+			return core.Errorf(core.Forbidden, "AccessDeniedException: no permission for entity '%s'", name)
+		}
+	}
+	return nil
+}
+
+func (s Source) readable(entity string) bool {
+	return s.Scope.All || slices.ContainsFunc(s.Scope.Groups, func(g string) bool { return s.Catalog.Member(entity, g) })
+}
