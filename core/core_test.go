@@ -46,7 +46,9 @@ func TestMalformedSeriesKeys(t *testing.T) {
 
 func TestCanonicalFormSortsLikeCompare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	word := func() string { return strings.Repeat(string(rune('a'+rng.IntN(2))), rng.IntN(3)) + string(rune(2+rng.IntN(3))) }
+	word := func() string {
+		return strings.Repeat(string(rune('a'+rng.IntN(2))), rng.IntN(3)) + string(rune(2+rng.IntN(3)))
+	}
 	key := func() SeriesKey {
 		k := SeriesKey{Metric: word(), Entity: word()}
 		for range rng.IntN(3) {

@@ -112,6 +112,19 @@ func (b *Batch) AddText(ref uint32, t Time, text string) int {
 	return i
 }
 
+// HideFromRules takes every record out of sight of the rule engine.
+func (b *Batch) HideFromRules() {
+	for i := range b.Samples.Flags {
+		b.Samples.Flags[i] &^= ForRules
+	}
+	for i := range b.Messages {
+		b.Messages[i].Flags &^= ForRules
+	}
+	for i := range b.Properties {
+		b.Properties[i].Flags &^= ForRules
+	}
+}
+
 // Len returns the number of records of all kinds.
 func (b *Batch) Len() int {
 	return b.Samples.Len() + len(b.Messages) + len(b.Properties) + len(b.Series) + len(b.Removed) + len(b.Alerts) + len(b.Documents)

@@ -1,0 +1,93 @@
+// Package api is the HTTP interface: one table of routes (routes.go), one way through every request (serve.go), one place where errors
+// become statuses (respond.go), one file a resource.
+//
+// A request passes, in this order: CORS, authentication, the route on the still-encoded path, the role of the route, the origin of a
+// cookie, the handler. A handler reads its body within the limits (body.go, scan.go, decode.go), builds a core.Batch or a query, and
+// returns an error or the whole answer: nothing is sent before it is known to be complete. The handlers know neither storage nor rules;
+// what they need is in Deps.
+//
+// The scenario files in testdata/*.http are the behaviour in text form; scenario_test.go documents their format.
+package api
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/auth"
+)
+
+// Deps is everything the interface needs from the server. Fields marked optional may be nil; the routes that need them answer 501.
+type Deps struct {
+	Ingest  core.Ingester
+	Reader  core.Reader
+	Catalog core.Catalog
+	Users   *auth.Service
+	Alerts  core.OpenAlerts // optional
+	Parser  core.Parser     // optional
+
+	Clock  func() core.Time
+	Zone   *time.Location // the server zone; nil = UTC
+	Limits Limits
+	Log    *slog.Logger // nil = discard
+
+	Health  func() Health     // nil = always ok
+	Metrics func(w io.Writer) // optional: appends more of the Prometheus text of /metrics
+
+	Version  string // of this build
+	Revision string // digits only; clients of the contract parse it as a number
+	Hostname string
+	URL      string // of this server, as clients see it
+}
+
+// Health is the answer of /health.
+type Health struct {
+	Status   string   `json:"status"` // ok, degraded, starting or stopping
+	Problems []string `json:"problems,omitempty"`
+	// Unready makes the answer a 503, so that a load balancer looks elsewhere. A degraded server is still ready.
+	Unready bool `json:"-"`
+}
+
+// Server is the handler. It holds no goroutines and nothing to close.
+type Server struct {
+	Deps
+	router  *httprouter.Router
+	methods []string        // of the route table
+	public  map[string]bool // paths that need no credentials
+	started core.Time
+	stats   *stats
+	markers *markers
+	held    atomic.Int64 // bytes of request bodies in memory
+}
+
+// New returns the handler of the whole interface.
+func New(d Deps) *Server {
+	d.Limits.setDefaults()
+	if d.Zone == nil {
+		d.Zone = time.UTC
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Health == nil {
+		d.Health = func() Health { return Health{Status: "ok"} }
+	}
+	s := &Server{Deps: d, public: map[string]bool{}, started: d.Clock(), markers: newMarkers()}
+	s.stats = newStats(metrics.NewSet())
+	s.router = httprouter.New()
+	for _, rt := range s.routes() {
+		s.router.Handle(rt.method, rt.path, s.bind(rt))
+		if rt.role == core.Public {
+			s.public[rt.path] = true
+		}
+	}
+	s.methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	return s
+}

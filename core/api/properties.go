@@ -1,0 +1,323 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/query"
+)
+
+// propertiesInsert stores an array of property records, all or none.
+func (c *call) propertiesInsert() error {
+	body, err := c.json()
+	if err != nil {
+		return err
+	}
+	b := c.batch()
+	now := c.now()
+	err = c.objects(body, func(v gjson.Result) error {
+		p, err := decodeProperty(v, now)
+		b.Properties = append(b.Properties, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.ingest(b)
+}
+
+// decodeProperty reads one record. Unlike elsewhere an unknown field is refused: clients rely on that to find misspelt ones.
+func decodeProperty(v gjson.Result, now core.Time) (core.Property, error) {
+	p := core.Property{Time: now, Flags: core.Default}
+	var o object
+	var date, stamp gjson.Result
+	o.each(v, func(name string, v gjson.Result) {
+		switch name {
+		case "type":
+			p.Type = lowered(trimmed(o.text(name, v)))
+		case "entity":
+			p.Entity = lowered(trimmed(o.text(name, v)))
+		case "key":
+			p.Key = o.pairs(name, v, dropEmpty)
+		case "tags":
+			p.Tags = o.pairs(name, v, keepEmpty)
+		case "date":
+			date = v
+		case "timestamp":
+			stamp = v
+		case "persist":
+			if !o.flag(name, v) {
+				p.Flags &^= core.Stored
+			}
+		default:
+			o.fail("Unrecognized field \"%s\"", excerpt(name))
+		}
+	})
+	if o.err != nil {
+		return p, o.err
+	}
+	switch {
+	case p.Type == "":
+		o.fail("Empty type")
+	case p.Entity == "":
+		o.fail("Empty entity")
+	case !validName(p.Entity):
+		o.fail("Invalid entity name '%s'", excerpt(p.Entity))
+	case !validName(p.Type):
+		o.fail("Invalid property type '%s'", excerpt(p.Type))
+	case !hasValue(p.Tags) && (p.Type != core.EntityTagsType || len(p.Key) == 0):
+		o.fail("No tags: at least one tag must have a value")
+	case date.Exists():
+		p.Time, o.err = recordTime(date.String(), core.Errorf(core.Invalid, "IllegalArgumentException: Invalid date format"))
+	case stamp.Exists():
+		p.Time = core.Time(o.integer("timestamp", stamp))
+		if o.err == nil {
+			o.err = checkTime(p.Time)
+		}
+	}
+	return p, o.err
+}
+
+// hasValue reports whether any tag would be stored: the others only remove stored ones.
+func hasValue(tags core.Tags) bool {
+	return slices.ContainsFunc(tags, func(t core.Tag) bool { return t.Value != "" })
+}
+
+// emptyPairs says what becomes of a pair whose value is null, empty or blank.
+type emptyPairs uint8
+
+const (
+	dropEmpty emptyPairs = iota
+	keepEmpty            // with an empty value, which removes a stored tag
+)
+
+// pairs reads keys or tags of a property.
+func (o *object) pairs(member string, v gjson.Result, empty emptyPairs) core.Tags {
+	var tags core.Tags
+	if !v.IsObject() {
+		o.fail("%s: an object is expected, not %s", member, excerpt(v.Raw))
+		return nil
+	}
+	v.ForEach(func(key, v gjson.Result) bool {
+		value := ""
+		if v.Type != gjson.Null {
+			value = trimmed(o.text(member+"."+key.Str, v))
+		}
+		name := lowered(trimmed(key.Str))
+		if name == "" || !validName(name) {
+			o.fail("Invalid %s name '%s'", member, excerpt(key.Str))
+		}
+		if value != "" || empty == keepEmpty {
+			tags = append(tags, core.Tag{Name: name, Value: value})
+		}
+		return o.err == nil
+	})
+	return tags.Normal()
+}
+
+// propertiesDelete deletes records and tells how many.
+func (c *call) propertiesDelete() error {
+	body, err := c.json()
+	if err != nil {
+		return err
+	}
+	moment := c.moment()
+	var plans []*query.PropertyDeletePlan
+	err = c.objects(body, func(v gjson.Result) error {
+		request, err := decodePropertyDelete(v)
+		if err != nil {
+			return err
+		}
+		p, err := request.Validate(moment)
+		plans = append(plans, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b := c.batch()
+	chosen := map[string]bool{} // each record is deleted, and counted, once
+	for _, p := range plans {
+		keys, err := p.Keys(c.r.Context(), c.target())
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			id := string(core.SeriesKey{Metric: k.Type, Entity: k.Entity, Tags: k.Key}.Append(nil))
+			if !chosen[id] {
+				chosen[id] = true
+				b.Removed = append(b.Removed, k)
+			}
+		}
+	}
+	n := len(b.Removed)
+	receipt, err := c.submit(b)
+	if err != nil {
+		return err
+	}
+	c.durability(receipt.Durability)
+	return c.sendJSON(appendCount([]byte(`{"deleted":`), n))
+}
+
+// target is what deletes of this caller look at: the entities that he may write.
+func (c *call) target() query.Source {
+	g := &c.id.Grants
+	return query.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Scope: core.Scope{All: g.WriteAll, Groups: g.WriteGroups}}
+}
+
+// decodePropertyDelete reads one element; its values are judged by core/query.
+func decodePropertyDelete(v gjson.Result) (query.PropertyDelete, error) {
+	var q query.PropertyDelete
+	var o object
+	o.each(v, func(name string, v gjson.Result) {
+		switch name {
+		case "type":
+			q.Type = o.text(name, v)
+		case "entity":
+			q.Entity = o.text(name, v)
+		case "key":
+			q.Key = o.keyFilter(name, v)
+		case "exactMatch":
+			on := o.flag(name, v)
+			q.ExactMatch = &on
+		case "startDate", "endDate", "startTime", "endTime":
+			o.looseDate(&q.Dates, name, v)
+		}
+	})
+	return q, o.err
+}
+
+// keyFilter reads the key of a query or delete. A null value is no condition.
+func (o *object) keyFilter(member string, v gjson.Result) map[string]string {
+	key := map[string]string{}
+	o.each(v, func(name string, v gjson.Result) { key[name] = o.text(member+"."+name, v) })
+	return key
+}
+
+// looseDate takes what clients of the delete send as a date: text under either name, or milliseconds.
+func (o *object) looseDate(f *query.DateFilter, name string, v gjson.Result) {
+	start := strings.HasPrefix(name, "start")
+	switch {
+	case v.Type == gjson.Number && start:
+		f.StartTime = o.millis(name, v)
+	case v.Type == gjson.Number:
+		f.EndTime = o.millis(name, v)
+	case start:
+		f.StartDate = o.text(name, v)
+	default:
+		f.EndDate = o.text(name, v)
+	}
+}
+
+// propertiesQuery answers with one flat array of records, query by query. All queries are judged before the first one reads.
+func (c *call) propertiesQuery() error {
+	body, err := c.json()
+	if err != nil {
+		return err
+	}
+	moment := c.moment()
+	var plans []*query.PropertyPlan
+	err = c.objects(body, func(v gjson.Result) error {
+		request, err := decodePropertyQuery(v)
+		if err != nil {
+			return err
+		}
+		p, err := request.Validate(moment)
+		plans = append(plans, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.answerProperties(plans)
+}
+
+// answerProperties runs the plans one after another into one flat array.
+func (c *call) answerProperties(plans []*query.PropertyPlan) error {
+	out := list{body: []byte{'['}}
+	for _, p := range plans {
+		for r, err := range p.Run(c.r.Context(), c.source()) {
+			if err != nil {
+				return err
+			}
+			out.next()
+			out.body = query.AppendProperty(out.body, r)
+			if err := c.fits(out.body); err != nil {
+				return err
+			}
+		}
+	}
+	return c.sendJSON(append(out.body, ']'))
+}
+
+// decodePropertyQuery reads one query; its values are judged by core/query.
+func decodePropertyQuery(v gjson.Result) (query.Properties, error) {
+	var q query.Properties
+	var o object
+	o.each(v, func(name string, v gjson.Result) {
+		switch name {
+		case "type":
+			q.Type = o.text(name, v)
+		case "key":
+			q.Key = o.keyFilter(name, v)
+		case "exactMatch":
+			q.ExactMatch = o.flag(name, v)
+		case "keyTagExpression", "keyExpression":
+			q.KeyTagExpression = o.text(name, v)
+		case "last":
+			q.Last = o.flag(name, v)
+		case "offset":
+			n := o.integer(name, v)
+			q.Offset = &n
+		case "merge":
+			q.Merge = o.flag(name, v)
+		case "limit":
+			q.Limit = o.count(name, v)
+		case "addMeta":
+			q.AddMeta = o.flag(name, v)
+		case "timezone", "timeZone":
+			q.Timezone = o.text(name, v)
+		default:
+			if !o.dateField(&q.Dates, name, v) {
+				o.entityFilter(&q.Entities, name, v)
+			}
+		}
+	})
+	return q, o.err
+}
+
+// propertyTypes lists the types of an entity, sorted.
+func (c *call) propertyTypes() error {
+	name, err := c.pathName("entity")
+	if err != nil {
+		return err
+	}
+	types, err := query.PropertyTypes(c.r.Context(), c.source(), name)
+	if err != nil {
+		return err
+	}
+	return c.sendJSON(appendStrings(nil, types))
+}
+
+// propertiesGet lists the records of an entity and type, of any time, as a query without options does.
+func (c *call) propertiesGet() error {
+	entity, err := c.pathName("entity")
+	if err != nil {
+		return err
+	}
+	kind, err := c.pathName("type")
+	if err != nil {
+		return err
+	}
+	start, end := core.AllTime.Start, core.AllTime.End
+	q := query.Properties{Type: kind, Dates: query.DateFilter{StartTime: &start, EndTime: &end}}
+	q.Entities.Entity = query.Quote(entity, query.EscapesInPatterns)
+	p, err := q.Validate(c.moment())
+	if err != nil {
+		return err
+	}
+	return c.answerProperties([]*query.PropertyPlan{p})
+}

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/tidemark-db/tidemark/core"
+)
+
+const (
+	get    = http.MethodGet
+	post   = http.MethodPost
+	put    = http.MethodPut
+	patch  = http.MethodPatch
+	remove = http.MethodDelete
+
+	webhookPath = "/api/v1/messages/webhook"
+
+	// groupRoles is what a change of entity groups needs: both at once.
+	groupRoles = core.MetaWrite | core.EntityGroupAdmin
+	// commandRoles: either of the two write roles will do, which the handler checks a line at a time.
+	commandRoles = core.Authenticated
+)
+
+// routes is the whole interface, in the order of the contract. A part that is not built answers 501 and says so; its role is checked all
+// the same. HEAD goes wherever GET goes. Parameters that share a place in the tree of one method must share their name.
+func (s *Server) routes() []route {
+	return []route{
+		{get, "/health", core.Public, (*call).health},
+		{get, "/metrics", core.Authenticated, (*call).metrics},
+
+		{get, "/api/v1/ping", core.Authenticated, (*call).ping},
+		{get, "/api/v1/version", core.MetaRead, (*call).version},
+		{get, "/version", core.MetaRead, (*call).version},
+		{get, "/api/v1/permissions", core.Authenticated, (*call).permissions},
+
+		{post, "/api/v1/series/insert", core.DataWrite, (*call).seriesInsert},
+		{post, "/api/v1/series/csv/:entity", core.DataWrite, (*call).seriesCSVInsert},
+		{post, "/api/v1/series/query", core.DataRead, (*call).seriesQuery},
+		{post, "/api/v1/series/delete", core.DataWrite, (*call).seriesDelete},
+		{get, "/api/v1/series/:format/:entity/:metric", core.DataRead, (*call).seriesGet},
+		{post, "/api/v1/series", core.DataRead, (*call).missing},
+
+		{post, "/api/v1/properties/insert", core.DataWrite, (*call).propertiesInsert},
+		{post, "/api/v1/properties/query", core.DataRead, (*call).propertiesQuery},
+		{post, "/api/v1/properties/delete", core.DataWrite, (*call).propertiesDelete},
+		{get, "/api/v1/properties/:entity/types", core.DataRead, (*call).propertyTypes},
+		{get, "/api/v1/properties/:entity/types/:type", core.DataRead, (*call).propertiesGet},
+
+		{post, "/api/v1/messages/insert", core.DataWrite, (*call).messagesInsert},
+		{post, "/api/v1/messages/query", core.DataRead, (*call).messagesQuery},
+		{post, "/api/v1/messages/stats/query", core.DataRead, (*call).missing},
+		{get, webhookPath, core.DataWrite, (*call).webhook},
+		{get, webhookPath + "/*path", core.DataWrite, (*call).webhook},
+		{post, webhookPath, core.DataWrite, (*call).webhook},
+		{post, webhookPath + "/*path", core.DataWrite, (*call).webhook},
+		{post, "/api/v1/messages", core.DataRead, (*call).missing},
+		{post, "/api/v1/messages/stats", core.DataRead, (*call).missing},
+
+		{post, "/api/v1/alerts/query", core.DataRead, (*call).alertsQuery},
+		{post, "/api/v1/alerts/history/query", core.DataRead, (*call).alertHistory},
+		{post, "/api/v1/alerts/update", core.DataWrite, (*call).alertsUpdate},
+		{post, "/api/v1/alerts/delete", core.DataWrite, (*call).alertsDelete},
+		{post, "/api/v1/alerts", core.DataRead, (*call).missing},
+		{patch, "/api/v1/alerts", core.DataWrite, (*call).missing},
+		{post, "/api/v1/alerts/history", core.DataRead, (*call).missing},
+
+		{post, "/api/v1/command", commandRoles, (*call).command},
+		{get, "/api/v1/command/marker", core.Authenticated, (*call).marker},
+		{post, "/api/v1/csv", core.DataWrite, (*call).csvUpload},
+		{post, "/api/v1/nmon", core.DataWrite, (*call).nmonUpload},
+		{post, "/nmon/wget", core.DataWrite, (*call).missing},
+		{post, "/csv/configs/import", core.Admin, (*call).missing},
+		{get, "/export", core.DataRead, (*call).missing},
+		{post, "/api/put", core.DataWrite, (*call).missing},
+
+		{get, "/api/sql", core.DataRead, (*call).missing},
+		{post, "/api/sql", core.DataRead, (*call).missing},
+		{get, "/api/sql/meta", core.Authenticated, (*call).missing},
+		{post, "/api/sql/meta", core.Authenticated, (*call).missing},
+		{get, "/api/sql/cancel", core.DataRead, (*call).missing},
+		{post, "/api/sql/cancel", core.DataRead, (*call).missing},
+		{get, "/api/sql/series", core.DataRead, (*call).missing},
+		{post, "/api/sql/series", core.DataRead, (*call).missing},
+
+		{get, "/api/v1/metrics", core.MetaRead, (*call).metricList},
+		{get, "/api/v1/metrics/:metric", core.MetaRead, (*call).metricGet},
+		{put, "/api/v1/metrics/:metric", core.MetaWrite, (*call).metricPut},
+		{patch, "/api/v1/metrics/:metric", core.MetaWrite, (*call).metricPatch},
+		{remove, "/api/v1/metrics/:metric", core.MetaWrite, (*call).metricDelete},
+		{post, "/api/v1/metrics/:metric/rename", core.MetaWrite, (*call).missing},
+		{get, "/api/v1/metrics/:metric/series", core.MetaRead, (*call).missing},
+		{get, "/api/v1/metrics/:metric/series/tags", core.MetaRead, (*call).missing},
+		{get, "/api/v1/metrics/:metric/entity-and-tags", core.MetaRead, (*call).missing},
+
+		{get, "/api/v1/entities", core.MetaRead, (*call).entityList},
+		{post, "/api/v1/entities", core.MetaWrite, (*call).missing},
+		{get, "/api/v1/entities/:entity", core.MetaRead, (*call).entityGet},
+		{put, "/api/v1/entities/:entity", core.MetaWrite, (*call).entityPut},
+		{patch, "/api/v1/entities/:entity", core.MetaWrite, (*call).entityPatch},
+		{remove, "/api/v1/entities/:entity", core.MetaWrite, (*call).entityDelete},
+		{post, "/api/v1/entities/:entity/rename", core.MetaWrite, (*call).missing},
+		{get, "/api/v1/entities/:entity/groups", core.MetaRead, (*call).entityGroups},
+		{get, "/api/v1/entities/:entity/metrics", core.MetaRead, (*call).missing},
+		{get, "/api/v1/entities/:entity/property-types", core.MetaRead, (*call).entityPropertyTypes},
+		{get, "/api/v1/entities/:entity/versions", core.MetaRead, (*call).missing},
+
+		{get, "/api/v1/entity-groups", core.MetaRead, (*call).groupList},
+		{get, "/api/v1/entity-groups/:group", core.MetaRead, (*call).groupGet},
+		{put, "/api/v1/entity-groups/:group", groupRoles, (*call).groupPut},
+		{patch, "/api/v1/entity-groups/:group", groupRoles, (*call).groupPatch},
+		{remove, "/api/v1/entity-groups/:group", groupRoles, (*call).groupDelete},
+		{get, "/api/v1/entity-groups/:group/entities", core.MetaRead, (*call).groupEntities},
+		{post, "/api/v1/entity-groups/:group/entities/add", groupRoles, (*call).groupAdd},
+		{post, "/api/v1/entity-groups/:group/entities/set", groupRoles, (*call).groupSet},
+		{post, "/api/v1/entity-groups/:group/entities/delete", groupRoles, (*call).groupRemove},
+
+		{get, "/api/v1/replacement-tables/:format", core.MetaRead, (*call).missing},
+		{get, "/api/v1/replacement-tables/:format/:name", core.MetaRead, (*call).missing},
+		{put, "/api/v1/replacement-tables/:format", core.MetaWrite, (*call).missing},
+		{put, "/api/v1/replacement-tables/:format/:name", core.MetaWrite, (*call).missing},
+		{patch, "/api/v1/replacement-tables/:format", core.MetaWrite, (*call).missing},
+		{patch, "/api/v1/replacement-tables/:format/:name", core.MetaWrite, (*call).missing},
+		{remove, "/api/v1/replacement-tables/:name", core.MetaWrite, (*call).missing},
+
+		{get, "/api/v1/search", core.MetaRead, (*call).missing},
+		{get, "/api/v1/portal/export", core.DataRead, (*call).missing},
+		{get, "/jmx", core.User, (*call).missing},
+
+		{post, "/collections/name", core.Admin, (*call).missing},
+		{post, "/admin/compaction", core.Admin, (*call).missing},
+		{get, "/admin/series/index", core.Admin, (*call).missing},
+		{post, "/admin/series/index", core.Admin, (*call).missing},
+		{post, "/admin/users/edit.xhtml", core.Admin, (*call).missing},
+		{post, "/admin/users/tokens/new", core.Admin, (*call).missing},
+		{get, "/admin/users/tokens/:token", core.Admin, (*call).missing},
+	}
+}
+
+// missing answers for a part of the interface that is not built.
+func (c *call) missing() error {
+	return core.Errorf(core.Unimplemented, "not implemented: %s %s", c.r.Method, c.r.URL.Path)
+}

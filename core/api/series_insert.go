@@ -1,0 +1,333 @@
+package api
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/core/dates"
+)
+
+// seriesInsert takes an array of series with samples. Nothing is stored unless all of it is valid.
+func (c *call) seriesInsert() error {
+	body, err := c.json()
+	if err != nil {
+		return err
+	}
+	d := seriesDecoder{batch: c.batch(), records: c.server.Limits.Records, catalog: c.server.Catalog}
+	if err := d.decode(body); err != nil {
+		if errors.Is(err, errTooMany) {
+			return c.tooMany()
+		}
+		return err
+	}
+	return c.ingest(d.batch)
+}
+
+// batch returns an empty batch of this caller.
+func (c *call) batch() *core.Batch { return &core.Batch{Origin: c.id.Origin(core.DoorHTTP)} }
+
+// ingest hands a batch to the pipeline and answers an insert. A batch without records is a success that stores nothing.
+func (c *call) ingest(b *core.Batch) error {
+	receipt, err := c.submit(b)
+	if err != nil {
+		return err
+	}
+	return c.stored(receipt)
+}
+
+// submit hands a batch to the pipeline, which owns it from then on. An empty one is acknowledged as volatile: nothing of it was to be stored.
+func (c *call) submit(b *core.Batch) (core.Receipt, error) {
+	if b.Len() == 0 {
+		return core.Receipt{Durability: core.Volatile}, nil
+	}
+	return c.server.Ingest.Ingest(c.r.Context(), b)
+}
+
+var errTooMany = core.Errorf(core.TooLarge, "too many records")
+
+// seriesDecoder reads the body of a series insert into a batch. It is the hot path of the server: one pass over the objects of the
+// array, one over the samples of each, no allocation a sample. Members may come in any order, so an object is looked over before its
+// samples are read.
+type seriesDecoder struct {
+	batch   *core.Batch
+	records int
+	catalog core.Catalog
+
+	tags   core.Tags // of all series, one after another: one allocation for many
+	head   seriesHead
+	sample sampleFields
+	ref    uint32
+	err    error
+}
+
+// seriesHead is one series object, its samples not yet read.
+type seriesHead struct {
+	entity, metric string
+	tags, data     gjson.Result
+}
+
+// sampleFields is one sample object. Raw values keep the digits that were sent.
+type sampleFields struct {
+	time              core.Time
+	timed             bool // t was seen; it beats d
+	date              string
+	value             gjson.Result
+	text              string
+	hasValue, hasText bool
+	version           gjson.Result
+}
+
+// decode reads a scanned body: an array of series, or one.
+func (d *seriesDecoder) decode(body string) error {
+	root := gjson.Parse(body)
+	if !root.IsArray() {
+		d.series(root)
+		return d.err
+	}
+	// The three callbacks are made once, not once a series and sample.
+	root.ForEach(func(_, v gjson.Result) bool {
+		d.series(v)
+		return d.err == nil
+	})
+	return d.err
+}
+
+// series reads one object: first its head, whatever the order of the members, then its samples.
+func (d *seriesDecoder) series(v gjson.Result) {
+	if !v.IsObject() {
+		d.err = core.Errorf(core.Invalid, "IllegalArgumentException: a series object is expected, not %s", excerpt(v.Raw))
+		return
+	}
+	d.head = seriesHead{}
+	v.ForEach(d.headMember)
+	if d.err != nil {
+		return
+	}
+	key := core.SeriesKey{Metric: d.head.metric, Entity: d.head.entity}
+	switch {
+	case key.Entity == "":
+		d.fail("Empty entity")
+	case key.Metric == "":
+		d.fail("Empty metric")
+	case !validName(key.Entity):
+		d.fail("Invalid entity name '%s'", key.Entity)
+	case !validName(key.Metric):
+		d.fail("Invalid metric name '%s'", key.Metric)
+	case d.head.tags.Type != gjson.Null:
+		start := len(d.tags)
+		if d.tags, d.err = decodeTags(d.head.tags, d.tags); d.err == nil {
+			key.Tags = d.tags[start:len(d.tags):len(d.tags)].Normal()
+		}
+	}
+	if d.err != nil {
+		return
+	}
+	if !d.head.data.IsArray() {
+		d.fail("No data")
+		return
+	}
+	d.ref = d.batch.Ref(key)
+	before := d.batch.Samples.Len()
+	d.head.data.ForEach(d.addSample)
+	if d.err == nil && d.batch.Samples.Len() == before {
+		d.fail("No data")
+	}
+}
+
+func (d *seriesDecoder) fail(format string, args ...any) {
+	d.err = core.Errorf(core.Invalid, "IllegalArgumentException: "+format, args...)
+}
+
+// headMember takes one member of a series object; tags and data are only noted.
+func (d *seriesDecoder) headMember(key, v gjson.Result) bool {
+	if v.Type == gjson.Null {
+		return true
+	}
+	switch key.Str {
+	case "entity":
+		d.head.entity = d.name(v)
+	case "metric":
+		d.head.metric = d.name(v)
+	case "tags":
+		d.head.tags = v
+	case "data":
+		d.head.data = v
+	case "type":
+		switch strings.ToUpper(v.Str) {
+		case "HISTORY", "":
+		case "FORECAST":
+			d.err = core.Errorf(core.Unimplemented, "not implemented: insert of type FORECAST")
+		default:
+			d.fail("unknown series type %s", excerpt(v.Raw))
+		}
+	}
+	return d.err == nil
+}
+
+// name reads the name of an entity or metric; a number is a name, too.
+func (d *seriesDecoder) name(v gjson.Result) string {
+	if v.Type == gjson.JSON {
+		d.fail("a name is expected, not %s", excerpt(v.Raw))
+	}
+	if v.Type == gjson.String {
+		return lowered(trimmed(v.Str))
+	}
+	return lowered(v.Raw)
+}
+
+// decodeTags appends the tags of an insert, in the order in which they were sent: no value may be empty.
+func decodeTags(v gjson.Result, tags core.Tags) (core.Tags, error) {
+	var o object
+	if !v.IsObject() {
+		o.fail("tags: an object is expected, not %s", excerpt(v.Raw))
+		return tags, o.err
+	}
+	v.ForEach(func(key, v gjson.Result) bool {
+		value := ""
+		if v.Type != gjson.Null {
+			value = trimmed(o.text(key.Str, v))
+		}
+		name := lowered(trimmed(key.Str))
+		switch {
+		case o.err != nil:
+		case value == "":
+			o.fail("Tag \"%s\" has empty value", key.Str)
+		case name == "" || !validName(name):
+			o.fail("Invalid tag name '%s'", key.Str)
+		}
+		tags = append(tags, core.Tag{Name: name, Value: value})
+		return o.err == nil
+	})
+	return tags, o.err
+}
+
+// addSample reads one sample. Faults are found in the order of the request, so that the text names the first one.
+func (d *seriesDecoder) addSample(_, v gjson.Result) bool {
+	if !v.IsObject() {
+		d.fail("a sample object is expected, not %s", excerpt(v.Raw))
+		return false
+	}
+	d.sample = sampleFields{}
+	v.ForEach(d.sampleMember)
+	if d.err != nil {
+		return false
+	}
+	t, err := d.sample.when()
+	if err == nil {
+		err = checkTime(t)
+	}
+	if err == nil && d.batch.Samples.Len() >= d.records {
+		err = errTooMany
+	}
+	if err == nil {
+		err = d.store(t)
+	}
+	d.err = err
+	return err == nil
+}
+
+// sampleMember takes one member of a sample.
+func (d *seriesDecoder) sampleMember(key, v gjson.Result) bool {
+	f := &d.sample
+	switch key.Str {
+	case "t":
+		if v.Type == gjson.Null {
+			break
+		}
+		n, ok := parseInteger(v.String())
+		if !ok {
+			d.fail("t: Unix milliseconds are expected, not %s", excerpt(v.Raw))
+		}
+		f.time, f.timed = core.Time(n), true
+	case "d":
+		f.date = v.String() // of anything but a string: its text, which is no date
+	case "v":
+		f.value, f.hasValue = v, true
+	case "x":
+		if v.Type == gjson.JSON {
+			d.fail("x: a text is expected, not %s", excerpt(v.Raw))
+		}
+		f.text, f.hasText = v.String(), v.Type != gjson.Null
+	case "version":
+		f.version = v
+	}
+	return d.err == nil
+}
+
+// when returns the time of the sample: t before d.
+func (f *sampleFields) when() (core.Time, error) {
+	if f.timed {
+		return f.time, nil
+	}
+	if f.date == "" {
+		return 0, core.Errorf(core.Invalid, "IllegalArgumentException: a sample needs t or d")
+	}
+	t, err := dates.ParseISO(f.date)
+	if err != nil {
+		return 0, mappingFault(err)
+	}
+	return t, nil
+}
+
+// store appends the sample to the batch.
+func (d *seriesDecoder) store(t core.Time) error {
+	f := &d.sample
+	var i int
+	switch {
+	case f.hasValue:
+		n, err := sampleNumber(f.value)
+		if err != nil {
+			return err
+		}
+		i = d.batch.Add(d.ref, t, n.Value)
+		if n.Inexact {
+			d.batch.Samples.Decimals = append(d.batch.Samples.Decimals, core.DecimalAt{Index: uint32(i), Decimal: n.Decimal})
+		}
+		if f.hasText {
+			d.batch.Samples.Texts = append(d.batch.Samples.Texts, core.TextAt{Index: uint32(i), Text: f.text})
+		}
+	case f.hasText:
+		i = d.batch.AddText(d.ref, t, f.text)
+	default:
+		return core.Errorf(core.Invalid, "IllegalArgumentException: a sample needs v or x")
+	}
+	if f.version.Type == gjson.Null {
+		return nil
+	}
+	if m, ok := d.catalog.Metric(d.head.metric); ok && !m.Versioned {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: Metric '%s' is not versioned", d.head.metric)
+	}
+	version := core.VersionAt{Index: uint32(i)}
+	var o object
+	o.each(f.version, func(name string, v gjson.Result) {
+		switch name {
+		case "source":
+			version.Source = o.text(name, v)
+		case "status":
+			version.Status = o.text(name, v)
+		}
+	})
+	d.batch.Samples.Versions = append(d.batch.Samples.Versions, version)
+	return o.err
+}
+
+// sampleNumber reads v: null and NaN are no number, a string holds what the text protocol takes.
+func sampleNumber(v gjson.Result) (command.Number, error) {
+	text := v.Raw
+	switch v.Type {
+	case gjson.Null:
+		return command.Number{Value: math.NaN()}, nil
+	case gjson.String:
+		text = v.Str
+	}
+	n, ok := command.ParseNumber(text)
+	if !ok {
+		return n, core.Errorf(core.Invalid, "IllegalArgumentException: v: a number is expected, not %s", excerpt(v.Raw))
+	}
+	return n, nil
+}

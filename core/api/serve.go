@@ -1,0 +1,188 @@
+package api
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"github.com/julienschmidt/httprouter"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/auth"
+)
+
+// route is one row of the table in routes.go.
+type route struct {
+	method string
+	path   string // httprouter pattern over the encoded path
+	role   core.Roles
+	handle func(*call) error
+}
+
+// call is one request on its way. It is the http.ResponseWriter that the router passes through, so that a bound route finds it again.
+type call struct {
+	http.ResponseWriter
+	r      *http.Request
+	server *Server
+	id     auth.Identity
+	params httprouter.Params
+	route  string // pattern, for metrics
+	status int    // sent; 0 = nothing was sent yet
+	held   int64  // bytes of its body that count against limits.bodies
+}
+
+// WriteHeader notes the status on its way out.
+func (c *call) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// ServeHTTP takes a request through the steps that the package comment names.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{ResponseWriter: w, r: r, server: s, route: "none"}
+	begin := s.Clock()
+	defer func() {
+		s.held.Add(-c.held)
+		s.stats.done(c, s.Clock()-begin)
+	}()
+	defer c.recover()
+	allowOrigins(w.Header())
+	if r.Method == http.MethodOptions {
+		c.WriteHeader(http.StatusOK)
+		return
+	}
+	if err := s.dispatch(c); err != nil {
+		c.fail(err)
+	}
+}
+
+// allowOrigins sets the three headers that the contract wants on every response, errors included.
+func allowOrigins(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Origin, X-Requested-With, Content-Type, Accept, Authorization")
+}
+
+// dispatch authenticates and finds the route. Credentials come first: a bad one is a 401 on every path, existing or not.
+func (s *Server) dispatch(c *call) error {
+	path := encodedPath(c.r.URL)
+	if !s.public[path] {
+		id, err := s.Users.Authenticate(c.r)
+		if err != nil {
+			return err
+		}
+		if id.Cookie != nil {
+			http.SetCookie(c, id.Cookie)
+			c.Header().Set("Expires", "Thu, 01 Jan 1970 00:00:00 GMT") // an answer that carries a cookie is not for a cache
+		}
+		c.id = id
+	}
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http drops the body
+	}
+	handle, params, _ := s.router.Lookup(method, path)
+	if handle == nil {
+		return s.unrouted(c, path)
+	}
+	handle(c, c.r, params)
+	return nil
+}
+
+// bind makes a row of the table a handle of the router. The role is checked before the body is looked at.
+func (s *Server) bind(rt route) httprouter.Handle {
+	return func(w http.ResponseWriter, _ *http.Request, params httprouter.Params) {
+		c := w.(*call) // dispatch is the only caller
+		c.route, c.params = rt.path, params
+		if err := c.admit(rt); err != nil {
+			c.fail(err)
+			return
+		}
+		if err := rt.handle(c); err != nil {
+			c.fail(err)
+		}
+	}
+}
+
+// admit checks the role and the origin of a request, and decodes its path parameters, each once.
+func (c *call) admit(rt route) error {
+	if rt.role != core.Public && !c.id.Grants.Roles.Has(rt.role) {
+		return auth.Denied()
+	}
+	// The webhook is the one GET that writes: an image tag on a foreign page must not be able to send a message.
+	writes := rt.method != http.MethodGet || strings.HasPrefix(rt.path, webhookPath)
+	if writes && c.id.Means == auth.BySession && rt.role != core.Public && !auth.SameOrigin(c.r) {
+		return core.Errorf(core.Forbidden, "a request from another site needs credentials of its own, a session cookie is not enough")
+	}
+	for i := range c.params {
+		value, err := url.PathUnescape(c.params[i].Value)
+		if err != nil {
+			return core.Errorf(core.Invalid, "path: %s", err)
+		}
+		c.params[i].Value = value
+	}
+	return nil
+}
+
+// encodedPath is the path as it was sent, so that %2F inside a segment is data.
+func encodedPath(u *url.URL) string {
+	if u.RawPath != "" {
+		return u.RawPath
+	}
+	return u.EscapedPath()
+}
+
+// unrouted tells a known path with a wrong verb from an unknown path. SQL answers 404 to a wrong verb: its clients look for that.
+func (s *Server) unrouted(c *call, path string) error {
+	if !strings.HasPrefix(path, "/api/sql") {
+		var allow []string
+		for _, method := range s.methods {
+			if handle, _, _ := s.router.Lookup(method, path); handle != nil {
+				allow = append(allow, method)
+			}
+		}
+		if allow != nil {
+			c.Header().Set("Allow", strings.Join(allow, ", "))
+			return core.Errorf(core.MethodNotAllowed, "HttpRequestMethodNotSupportedException: Request method '%s' not supported", c.r.Method)
+		}
+	}
+	return core.Errorf(core.NotFound, "not found: %s", c.r.URL.Path)
+}
+
+// recover turns a panic of a handler into a 500 of this request; the server goes on.
+func (c *call) recover() {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	if fault == http.ErrAbortHandler {
+		panic(fault) // net/http cuts the connection: the answer was under way and cannot be completed
+	}
+	id := requestID()
+	c.server.Log.Error("panic in a request", "request", id, "method", c.r.Method, "route", c.route, "panic", fault, "stack", string(debug.Stack()))
+	if c.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	c.failText(http.StatusInternalServerError, internalText(id))
+}
+
+// requestID is what a user quotes and the log knows.
+func requestID() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// param returns a path parameter, decoded.
+func (c *call) param(name string) string { return c.params.ByName(name) }
+
+// now is the clock of this request. Handlers read it once.
+func (c *call) now() core.Time { return c.server.Clock() }

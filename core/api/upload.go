@@ -1,0 +1,349 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/dates"
+)
+
+// csvParameters are the request parameters that a csv parser knows; nmonParameters those of nmon.
+var (
+	csvParameters = []string{"default-entity", "entity-prefix", "entity-tags", "default-metric", "metric-prefix", "metric-tags", "time", "rules"}
+
+	nmonParameters = []string{"e", "f"}
+)
+
+// upload is one csv or nmon file on its way through a parser plugin.
+type upload struct {
+	c       *call
+	request core.ParseRequest
+	test    bool // parse only
+	rules   bool // show the records to rules
+
+	started    core.Time
+	size       countingReader
+	files      int
+	lines      int
+	samples    int
+	records    int
+	rejected   int
+	rejects    []core.Reject
+	durability core.Durability
+	failure    error // of the parser: what was stored before stays
+}
+
+// countingReader counts bytes as they were sent.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.n += int64(n)
+	return n, err
+}
+
+// csvUpload sends a file through the named parser configuration.
+func (c *call) csvUpload() error {
+	q := c.query()
+	config := q.Get("config")
+	if config == "" {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: Parameter config is required")
+	}
+	u, err := c.newUpload("csv", config, csvParameters)
+	if err != nil {
+		return err
+	}
+	u.request.Encoding, u.request.Zone, u.request.FileName = q.Get("encoding"), q.Get("timezone"), q.Get("filename")
+	u.test = strings.EqualFold(q.Get("test"), "true")
+	u.rules = !strings.EqualFold(q.Get("rules"), "false")
+	if when := q.Get("time"); when != "" {
+		t, err := dates.Moment{Now: u.started, Zone: c.server.Zone}.ParseLocal(when)
+		if err != nil {
+			return core.Errorf(core.Invalid, "IllegalArgumentException: Wrong time syntax: %s", excerpt(when))
+		}
+		u.request.Params["time"] = strconv.FormatInt(int64(t), 10) // Unix ms: the plugin reads no calendar expressions
+	}
+	if strings.EqualFold(q.Get("wait"), "false") {
+		return core.Errorf(core.Unimplemented, "not implemented: csv upload with wait=false")
+	}
+	return u.run()
+}
+
+// nmonUpload sends a file through the nmon parser.
+func (c *call) nmonUpload() error {
+	q := c.query()
+	name := q.Get("p")
+	if name == "" {
+		name = "default"
+	}
+	u, err := c.newUpload("nmon", name, nmonParameters)
+	if err != nil {
+		return err
+	}
+	u.request.Zone, u.request.FileName = q.Get("z"), q.Get("f")
+	if u.request.FileName == "" {
+		_, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Disposition"))
+		if err == nil {
+			u.request.FileName = params["filename"]
+		}
+	}
+	return u.run()
+}
+
+// newUpload collects what csv and nmon have in common. parameters are the names that the plugin of the format knows.
+func (c *call) newUpload(format, parser string, parameters []string) (*upload, error) {
+	if c.server.Parser == nil {
+		return nil, c.missing()
+	}
+	q := c.query()
+	u := &upload{c: c, rules: true, started: c.now(), durability: core.Synced}
+	params := map[string]string{}
+	for _, name := range parameters {
+		if q.Has(name) {
+			params[name] = q.Get(name)
+		}
+	}
+	tags, err := defaultTags(q)
+	if err != nil {
+		return nil, err
+	}
+	for _, tag := range tags {
+		params["t:"+tag.Name] = tag.Value // as the request has it; plugins read either
+	}
+	origin := c.id.Origin(core.DoorPlugin)
+	u.request = core.ParseRequest{Parser: parser, Format: format, Params: params, Tags: tags, Source: c.id.Address, Received: u.started, Origin: origin}
+	return u, nil
+}
+
+// defaultTags reads the parameters t:NAME.
+func defaultTags(q url.Values) (core.Tags, error) {
+	var tags core.Tags
+	for name, values := range q {
+		tag, ok := strings.CutPrefix(name, "t:")
+		if !ok {
+			continue
+		}
+		if tag = lowered(tag); tag == "" || !validName(tag) {
+			return nil, core.Errorf(core.Invalid, "IllegalArgumentException: Invalid tag name '%s'", excerpt(tag))
+		}
+		tags = append(tags, core.Tag{Name: tag, Value: trimmed(values[0])})
+	}
+	slices.SortFunc(tags, func(a, b core.Tag) int { return strings.Compare(a.Name, b.Name) })
+	return tags.Normal(), nil
+}
+
+// run streams the body through the parser and each batch into the pipeline, so that an upload of a gigabyte needs the memory of a chunk.
+func (u *upload) run() error {
+	c := u.c
+	if err := c.unhurried(); err != nil { // a large file on a slow line
+		return err
+	}
+	limit := c.server.Limits.Upload
+	if c.r.ContentLength > limit {
+		return core.Errorf(core.TooLarge, "the body exceeds limits.upload (%d bytes)", limit)
+	}
+	u.size.r = c.r.Body
+	c.r.Body = io.NopCloser(&u.size)
+	stream, err := c.stream("limits.upload", limit)
+	if err != nil {
+		return err
+	}
+	body, err := u.file(stream)
+	if err != nil {
+		return err
+	}
+	name := u.request.FileName
+	err = u.unpack(body, func(name string, r io.Reader) error {
+		u.files++
+		u.request.FileName = name
+		return u.parse(r)
+	})
+	u.request.FileName = name
+	if err != nil && !errors.Is(err, errFileFailed) {
+		return err
+	}
+	return u.answer()
+}
+
+// errFileFailed ends an upload whose answer is that of u.failure.
+var errFileFailed = errors.New("a file failed")
+
+// file finds the file in the body: the body itself, or the first part with a file name of a multipart one. A multipart body may hide
+// behind a plain type that has a boundary.
+func (u *upload) file(body io.Reader) (io.Reader, error) {
+	kind, params, err := mime.ParseMediaType(u.c.r.Header.Get("Content-Type"))
+	if err != nil || (!strings.HasPrefix(kind, "multipart/") && params["boundary"] == "") {
+		return body, nil
+	}
+	parts := multipart.NewReader(bufio.NewReader(body), params["boundary"])
+	for {
+		part, err := parts.NextRawPart()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, core.Errorf(core.Invalid, "IllegalArgumentException: No file part in the multipart body")
+		case err != nil:
+			return nil, core.Wrap(core.Invalid, err, "IllegalArgumentException: the multipart body is not valid")
+		case part.FileName() != "":
+			u.request.FileName = part.FileName()
+			return part, nil
+		}
+	}
+}
+
+// parse sends one file through the parser. A fault of the file ends the upload but not what was stored before it; any other fault is the answer.
+func (u *upload) parse(body io.Reader) error {
+	c := u.c
+	for chunk, err := range c.server.Parser.Parse(c.r.Context(), u.request, body) {
+		if err != nil {
+			if u.lines == 0 || core.CodeOf(err) != core.Invalid {
+				return err // nothing was read, or the fault is not the file's
+			}
+			u.failure = err
+			return errFileFailed
+		}
+		if err := u.take(chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take stores what one chunk gave.
+func (u *upload) take(chunk core.Parsed) error {
+	u.lines += chunk.Lines
+	u.rejected += len(chunk.Rejects) + chunk.Dropped
+	room := max(0, u.c.server.Limits.Rejects-len(u.rejects))
+	u.rejects = append(u.rejects, chunk.Rejects[:min(room, len(chunk.Rejects))]...)
+	b := chunk.Batch
+	if b == nil || b.Len() == 0 {
+		return nil
+	}
+	samples, records := b.Samples.Len(), b.Len()
+	if !u.test {
+		if !u.rules {
+			hideFromRules(b)
+		}
+		b.Origin = u.request.Origin
+		receipt, err := u.c.submit(b)
+		if err != nil {
+			return err
+		}
+		u.durability = min(u.durability, receipt.Durability)
+	}
+	u.samples += samples
+	u.records += records
+	return nil
+}
+
+// hideFromRules makes the records invisible to the rule engine.
+func hideFromRules(b *core.Batch) {
+	for i := range b.Samples.Flags {
+		b.Samples.Flags[i] &^= core.ForRules
+	}
+	for i := range b.Messages {
+		b.Messages[i].Flags &^= core.ForRules
+	}
+	for i := range b.Properties {
+		b.Properties[i].Flags &^= core.ForRules
+	}
+}
+
+// answer is the contract's object, with the rejected lines beside it.
+func (u *upload) answer() error {
+	c := u.c
+	body := strconv.AppendInt([]byte(`{"startTime":`), int64(u.started), 10)
+	body = strconv.AppendInt(append(body, `,"endTime":`...), int64(c.now()), 10)
+	body = strconv.AppendInt(append(body, `,"processed":`...), int64(u.lines), 10)
+	body = appendString(append(body, `,"source":`...), u.request.Source)
+	body = appendString(append(body, `,"parser":`...), u.request.Parser)
+	body = append(body, `,"errorMessage":`...)
+	status, text := "COMPLETED", ""
+	if u.failure != nil {
+		status, text = "FAILED", userText(u.failure)
+		body = appendString(body, text)
+	} else if len(u.rejects) > 0 {
+		text = rejectText(u.rejects[0])
+		body = appendString(body, text)
+	} else {
+		body = append(body, "null"...)
+	}
+	body = appendString(append(body, `,"taskStatus":`...), status)
+	body = appendString(append(body, `,"type":"upload","fileName":`...), u.fileName())
+	body = strconv.AppendInt(append(body, `,"fileCount":`...), int64(u.files), 10)
+	body = strconv.AppendInt(append(body, `,"fileSize":`...), u.size.n, 10)
+	body = strconv.AppendInt(append(body, `,"samples":`...), int64(u.samples), 10)
+	body = strconv.AppendInt(append(body, `,"records":`...), int64(u.records), 10)
+	body = strconv.AppendInt(append(body, `,"rejected":`...), int64(u.rejected), 10)
+	body = appendRejects(append(body, `,"rejects":`...), u.rejects)
+	if u.records > 0 && !u.test {
+		c.durability(u.durability)
+	}
+	if u.failure == nil {
+		return c.sendJSON(append(body, '}'))
+	}
+	body = append(appendString(append(body, `,"error":`...), text), '}')
+	c.Header().Set("Content-Type", jsonType)
+	c.WriteHeader(http.StatusBadRequest)
+	c.Write(body) // fails only when the client is gone
+	return nil
+}
+
+// fileName is the name that was sent, or a made-up one in the form that clients know.
+func (u *upload) fileName() string {
+	if u.request.FileName != "" {
+		return u.request.FileName
+	}
+	return fmt.Sprintf("%s-upload-%d.csv", u.request.Format, u.started)
+}
+
+// userText is what of an error may be shown.
+func userText(err error) string {
+	var e *core.Error
+	if errors.As(err, &e) {
+		return e.Text
+	}
+	return "internal error"
+}
+
+// rejectText is the one-line form of a reject.
+func rejectText(r core.Reject) string {
+	switch {
+	case r.Line > 0 && r.Column > 0:
+		return fmt.Sprintf("Line %d, column %d: %s", r.Line, r.Column, r.Reason)
+	case r.Line > 0:
+		return fmt.Sprintf("Line %d: %s", r.Line, r.Reason)
+	}
+	return r.Reason
+}
+
+func appendRejects(body []byte, rejects []core.Reject) []byte {
+	body = append(body, '[')
+	for i, r := range rejects {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendInt(append(body, `{"line":`...), int64(r.Line), 10)
+		if r.Column > 0 {
+			body = strconv.AppendInt(append(body, `,"column":`...), int64(r.Column), 10)
+		}
+		body = appendString(append(body, `,"reason":`...), r.Reason)
+		if r.Text != "" {
+			body = appendString(append(body, `,"text":`...), r.Text)
+		}
+		body = append(body, '}')
+	}
+	return append(body, ']')
+}

@@ -1,0 +1,6 @@
+//go:build !invariants
+
+package invariant
+
+// Enabled is false in ordinary builds: invariants cost nothing.
+const Enabled = false

@@ -1,0 +1,418 @@
+package csv
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/wasm/abi"
+	"github.com/tidemark-db/tidemark/wasm/guest"
+)
+
+// record handles one record: the header, or a row.
+func (p *parser) record(r record, out *abi.Encoder) *fault {
+	if r.fault != "" {
+		return &fault{r.line, r.place, r.fault, string(r.text)}
+	}
+	if p.plan == nil {
+		return p.header(r, out)
+	}
+	return p.row(r, out)
+}
+
+// header takes the names from the first record, or from the settings. With names in the settings a first record whose time cannot be
+// read is the header that they replace.
+func (p *parser) header(r record, out *abi.Encoder) *fault {
+	names := []string(p.Header)
+	if names == nil {
+		for _, c := range r.cells {
+			names = append(names, string(c.text))
+		}
+	}
+	var err error
+	if p.plan, err = p.newPlan(names); err != nil {
+		p.IgnoreLineErrors = false // without its columns no line of the file can be read
+		return &fault{r.line, 0, err.Error(), string(r.text)}
+	}
+	if p.Header == nil {
+		return nil
+	}
+	if len(p.plan.time) > 0 {
+		if _, f := p.timeOf(r); f != nil {
+			return nil
+		}
+	}
+	return p.row(r, out)
+}
+
+// row converts one row.
+func (p *parser) row(r record, out *abi.Encoder) *fault {
+	out.AddRecords(1)
+	for i := len(p.plan.names); i < len(r.cells); i++ {
+		if len(r.cells[i].text) > 0 {
+			return &fault{r.line, i + 1, "more cells than the header has names", string(r.cells[i].text)}
+		}
+	}
+	t, f := p.timeOf(r)
+	if f != nil {
+		return f
+	}
+	if p.filter != nil {
+		keep, err := p.filter.Match(&filter.RowEnv{Time: t, Find: func(column string) (string, bool) { return p.find(r, column) }})
+		if err != nil {
+			return &fault{r.line, 0, "filter: " + err.Error(), string(r.text)}
+		}
+		if !keep {
+			return nil
+		}
+	}
+	entity := p.entity(r)
+	if entity == "" {
+		return &fault{r.line, 0, "no entity: set entityColumns or default-entity", string(r.text)}
+	}
+	switch p.command {
+	case properties:
+		p.property(r, t, entity, out)
+	case messages:
+		return p.message(r, t, entity, out)
+	default:
+		if p.WriteProperty {
+			p.property(r, t, entity, out)
+		}
+		return p.samples(r, t, entity, out)
+	}
+	return nil
+}
+
+// text returns a cell without blanks around it, empty when the row is too short.
+func text(r record, column int) []byte {
+	if column < 0 || column >= len(r.cells) {
+		return nil
+	}
+	if r.cells[column].quoted {
+		return trim(r.cells[column].text)
+	}
+	return r.cells[column].text
+}
+
+func (p *parser) find(r record, column string) (string, bool) {
+	i, ok := p.plan.find(column)
+	return string(text(r, i)), ok
+}
+
+// join puts the cells of some columns together with dashes.
+func join(r record, columns []int) []byte {
+	if len(columns) == 1 {
+		return text(r, columns[0])
+	}
+	var parts [][]byte
+	for _, c := range columns {
+		parts = append(parts, text(r, c))
+	}
+	return bytes.Join(parts, []byte("-"))
+}
+
+func (p *parser) entity(r record) string {
+	name := p.DefaultEntity
+	if joined := join(r, p.plan.entity); len(bytes.Trim(joined, "-")) > 0 {
+		name = string(joined)
+	}
+	if name == "" {
+		return ""
+	}
+	return cleanName(p.EntityPrefix + name)
+}
+
+// timeOf reads the time of a row.
+func (p *parser) timeOf(r record) (core.Time, *fault) {
+	if len(p.plan.time) == 0 {
+		return p.time, nil
+	}
+	b := join(r, p.plan.time)
+	t, ok := p.parseTime(b)
+	if ok && p.plan.diff >= 0 && (p.pattern == nil || !p.pattern.HasZone()) {
+		var ahead core.Time
+		if ahead, ok = offset(string(text(r, p.plan.diff))); ok {
+			t, ok = p.parseTimeUTC(b)
+			t -= ahead
+		}
+	}
+	if !ok || !t.Storable() {
+		return 0, &fault{r.line, p.plan.time[0] + 1, "not a time between 1970 and 2106 in the form of timestampPattern", string(b)}
+	}
+	return t, nil
+}
+
+func (p *parser) parseTime(b []byte) (core.Time, bool) {
+	switch p.TimestampType {
+	case "SECONDS":
+		v, ok := guest.ParseFloat(b)
+		return core.Time(math.Floor(v*1000 + 0.0005)), ok
+	case "MILLISECONDS":
+		v, err := strconv.ParseInt(string(b), 10, 64)
+		return core.Time(v), err == nil
+	}
+	if ms, ok := guest.ParseTime(b); ok && p.pattern.String() == "iso" && len(b) >= 20 {
+		return core.Time(ms), true
+	}
+	t, err := p.pattern.ParseLenient(string(b), p.zone)
+	return t, err == nil
+}
+
+func (p *parser) parseTimeUTC(b []byte) (core.Time, bool) {
+	if p.pattern == nil {
+		return p.parseTime(b)
+	}
+	t, err := p.pattern.ParseLenient(string(b), nil)
+	return t, err == nil
+}
+
+// offset reads local time minus UTC: `+02:00`, `+0200`, hours below 24, or minutes. It returns milliseconds.
+func offset(s string) (core.Time, bool) {
+	sign := core.Time(1)
+	digits := strings.TrimLeft(s, "+-")
+	if strings.HasPrefix(s, "-") {
+		sign = -1
+	}
+	if h, m, ok := strings.Cut(digits, ":"); ok {
+		digits = h + m
+	}
+	n, err := strconv.Atoi(digits)
+	switch {
+	case err != nil:
+		return 0, false
+	case len(digits) == 4 && digits[0] <= '1' && s != digits:
+		n = n/100*60 + n%100
+	case n < 24:
+		n *= 60
+	}
+	return sign * core.Time(n) * 60000, n <= 18*60
+}
+
+// samples writes the series of a row. A cell that is not a number ends the row, unless line errors are ignored: then only the cell.
+func (p *parser) samples(r record, t core.Time, entity string, out *abi.Encoder) *fault {
+	if p.plan.value >= 0 {
+		return p.longSample(r, t, entity, out)
+	}
+	refs := p.refsOf(r, entity)
+	for i, m := range p.plan.metrics {
+		b := text(r, m.column)
+		if len(b) == 0 {
+			continue
+		}
+		v, exact, ok := p.number.parse(b)
+		if !ok {
+			f := &fault{r.line, m.column + 1, "not a number", string(b)}
+			if !p.IgnoreLineErrors {
+				return f
+			}
+			out.Reject(f.line, f.column, f.reason, f.text)
+			continue
+		}
+		if v != v && p.DiscardNaN {
+			continue
+		}
+		if !refs.known[i] {
+			refs.refs[i], refs.known[i] = out.Series(m.name, refs.entity, refs.tags...), true
+		}
+		write(out, refs.refs[i], sampleOf{t, v, exact})
+	}
+	return nil
+}
+
+type sampleOf struct {
+	t     core.Time
+	v     float64
+	exact string // decimal text, when float64 may not hold all digits
+}
+
+func write(out *abi.Encoder, ref abi.SeriesRef, s sampleOf) {
+	if s.exact != "" {
+		out.SampleDecimal(ref, int64(s.t), s.v, s.exact)
+		return
+	}
+	out.Sample(ref, int64(s.t), s.v)
+}
+
+// longSample writes a row whose metric name is in a column.
+func (p *parser) longSample(r record, t core.Time, entity string, out *abi.Encoder) *fault {
+	name := string(text(r, p.plan.name))
+	if name == "" {
+		name = p.DefaultMetric
+	}
+	if name == "" {
+		return &fault{r.line, p.plan.name + 1, "no metric name: set metricNameColumn or default-metric", string(r.text)}
+	}
+	b := text(r, p.plan.value)
+	if len(b) == 0 {
+		return nil
+	}
+	v, exact, ok := p.number.parse(b)
+	if !ok {
+		return &fault{r.line, p.plan.value + 1, "not a number", string(b)}
+	}
+	if v != v && p.DiscardNaN {
+		return nil
+	}
+	write(out, out.Series(cleanName(p.MetricPrefix+name), entity, p.tagsOf(r)...), sampleOf{t, v, exact})
+	return nil
+}
+
+// maxRemembered bounds the entities whose series are remembered over the batches of a file.
+const maxRemembered = 1 << 14
+
+// refsOf returns the series of the row's entity and tags.
+func (p *parser) refsOf(r record, entity string) *seriesRefs {
+	p.key = append(append(p.key[:0], entity...), 0)
+	for _, tag := range p.plan.tags {
+		p.key = append(append(p.key, text(r, tag.column)...), 0)
+	}
+	s := p.series[string(p.key)]
+	if s == nil {
+		if len(p.series) >= maxRemembered {
+			clear(p.series)
+		}
+		n := len(p.plan.metrics)
+		s = &seriesRefs{entity: entity, tags: p.tagsOf(r), refs: make([]abi.SeriesRef, n), known: make([]bool, n)}
+		p.series[string(p.key)] = s
+	}
+	if s.batch != p.batch {
+		s.batch = p.batch
+		clear(s.known)
+	}
+	return s
+}
+
+// tagsOf returns the tags of a row, sorted by name: columns beat the tags of the request, which beat the defaults.
+func (p *parser) tagsOf(r record) []abi.Pair {
+	tags := make(core.Tags, 0, len(p.tags)+len(p.plan.tags))
+	for _, t := range p.tags {
+		tags = append(tags, core.Tag{Name: t.Name, Value: t.Value})
+	}
+	for _, c := range p.plan.tags {
+		if v := text(r, c.column); len(v) > 0 {
+			tags = append(tags, core.Tag{Name: c.name, Value: string(v)})
+		}
+	}
+	tags = tags.Normal()
+	out := make([]abi.Pair, len(tags))
+	for i, t := range tags {
+		out[i] = abi.Pair(t)
+	}
+	return out
+}
+
+// property writes a row as a property; a row without a value writes nothing.
+func (p *parser) property(r record, t core.Time, entity string, out *abi.Encoder) {
+	kind := p.PropertyType
+	if kind == "" {
+		kind = p.Name
+	}
+	property := abi.Property{Entity: entity, Type: cleanName(kind), Persist: true, Time: int64(t), Keys: pairsOf(r, p.plan.keys), Tags: pairsOf(r, p.plan.fields)}
+	if len(property.Tags) == 0 {
+		return
+	}
+	for _, d := range p.tags {
+		if !hasName(property.Tags, d.Name) {
+			property.Tags = append(property.Tags, d)
+		}
+	}
+	out.Property(&property)
+}
+
+func pairsOf(r record, places []place) []abi.Pair {
+	var out []abi.Pair
+	for _, c := range places {
+		if v := text(r, c.column); len(v) > 0 && !hasName(out, c.name) {
+			out = append(out, abi.Pair{Name: c.name, Value: string(v)})
+		}
+	}
+	return out
+}
+
+func hasName(pairs []abi.Pair, name string) bool {
+	for _, p := range pairs {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// message writes a row as a message; columns called type, source and severity are its fields.
+func (p *parser) message(r record, t core.Time, entity string, out *abi.Encoder) *fault {
+	m := abi.Message{Entity: entity, Persist: true, Time: int64(t), Text: string(text(r, p.plan.text))}
+	for _, tag := range append(pairsOf(r, p.plan.others), p.tags...) {
+		switch {
+		case hasName(m.Tags, tag.Name):
+		case tag.Name == "type":
+			m.Type = strings.ToLower(tag.Value)
+		case tag.Name == "source":
+			m.Source = strings.ToLower(tag.Value)
+		case tag.Name == "severity":
+			s, ok := core.ParseSeverity(tag.Value)
+			if !ok {
+				return &fault{r.line, 0, "not a severity", tag.Value}
+			}
+			m.Severity = uint8(s)
+		default:
+			m.Tags = append(m.Tags, tag)
+		}
+	}
+	if m.Text != "" || len(m.Tags) > 0 {
+		out.Message(&m)
+	}
+	return nil
+}
+
+// numbers reads the numbers of a file.
+type numbers struct {
+	decimal, grouping byte // grouping 0 = none
+	buf               []byte
+}
+
+// exactDigits is how many digits float64 surely gives back.
+const exactDigits = 15
+
+// parse reads one cell. exact is the decimal text when the number has more digits than float64 surely keeps.
+func (n *numbers) parse(b []byte) (v float64, exact string, ok bool) {
+	if n.grouping != 0 || n.decimal != '.' {
+		n.buf = n.buf[:0]
+		for _, c := range b {
+			switch c {
+			case n.grouping:
+				continue
+			case n.decimal:
+				c = '.'
+			case '.':
+				return 0, "", false
+			}
+			n.buf = append(n.buf, c)
+		}
+		b = n.buf
+	}
+	if len(b) == 3 && bytes.EqualFold(b, []byte("nan")) {
+		return math.NaN(), "", true
+	}
+	if !numeric(b) {
+		return 0, "", false
+	}
+	v, ok = guest.ParseFloat(b)
+	if ok && len(b) > exactDigits {
+		exact = string(b)
+	}
+	return v, exact, ok
+}
+
+// numeric leaves out what strconv reads beyond decimal numbers: hexadecimal, infinities, underscores.
+func numeric(b []byte) bool {
+	for _, c := range b {
+		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
+			return false
+		}
+	}
+	return len(b) > 0
+}

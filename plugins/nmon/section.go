@@ -1,0 +1,363 @@
+package nmon
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-db/tidemark/wasm/abi"
+	"github.com/tidemark-db/tidemark/wasm/guest"
+)
+
+// kind says how the columns of a section become series.
+type kind uint8
+
+const (
+	table    kind = iota // metric = title.column
+	instance             // metric = title, tag id = column
+	measure              // the column holds instance and measure: metric = title.measure, tag id = instance
+)
+
+// section is what the header of a section says.
+type section struct {
+	name    string // as in the file, with the number of a continued disk table
+	title   string // readable, without the host
+	metric  string // of the title, without prefix
+	kind    kind
+	id      string   // tag of every series, for CPUs and page sizes
+	names   []string // as written, trimmed; "" where the header has no name
+	columns []column
+	derived []derivation
+	total   string  // sum over all columns is the series with id=total
+	values  []value // of the row in work
+}
+
+// column is one series of a section, or nothing when metric is empty.
+type column struct {
+	name   string // lower case
+	metric string // with prefix
+	tags   []abi.Pair
+	batch  uint32 // ref is valid in this batch
+	ref    abi.SeriesRef
+	total  string // measure that the column adds to, "" for none
+}
+
+// value is one number of a row.
+type value struct {
+	name string
+	v    float64
+}
+
+func (p *parser) header(r row) {
+	title, rest := guest.Cut(r.rest, ',')
+	switch {
+	case string(r.name) == "TOP":
+		if bytes.HasPrefix(title, []byte("+")) || bytes.EqualFold(title, []byte("PID")) {
+			p.process = &section{names: splitNames(rest)}
+		}
+		return
+	case string(r.name) == "UARG":
+		p.commands = append([]string{strings.TrimLeft(string(title), "+")}, splitNames(rest)...)
+		return
+	}
+	s := p.newSection(string(r.name), string(title), splitNames(rest))
+	p.sections[string(r.name)] = s
+	if strings.HasPrefix(s.name, "CPUUTIL") {
+		p.cpuUtil = s
+	}
+	if s.name == "JFSFILE" {
+		p.jfsHeader(s.names)
+	}
+}
+
+func splitNames(rest []byte) []string {
+	if rest == nil {
+		return nil
+	}
+	names := strings.Split(string(rest), ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
+}
+
+func (p *parser) newSection(name, title string, names []string) *section {
+	s := &section{name: name, title: p.cutHost(strings.TrimSpace(title)), names: names}
+	s.metric = underscore(s.title)
+	p.classify(s)
+	s.derived = derivations[s.metric]
+	s.columns = make([]column, len(names))
+	for i, n := range names {
+		if n != "" {
+			s.columns[i] = p.newColumn(s, n)
+		}
+	}
+	return s
+}
+
+// classify sets kind, id and total of a section from its name, and mends the metric where the title is not enough.
+func (p *parser) classify(s *section) {
+	family := strings.TrimRight(s.name, "0123456789")
+	number := s.name[len(family):]
+	switch {
+	case number != "" && (family == "CPU" || family == "PCPU" || family == "SCPU"):
+		s.metric, s.title, s.id = strings.ToLower(family), family+" Detail", trimZeros(number)
+	case strings.HasPrefix(s.name, "CPUUTIL"):
+		s.metric, s.title = "cpu_util_stats", "CPU Util Stats"
+		s.id = cpuUtilID(s.name)
+	case s.name == "LPAR":
+		s.metric, s.title = "logical_partition", "Logical Partition"
+	case strings.HasPrefix(s.name, "MEMPAGES"):
+		s.id = strings.TrimPrefix(s.name, "MEMPAGES")
+	case strings.HasPrefix(s.name, "NET"), s.name == "IOADAPT":
+		s.kind = measure
+	case strings.HasPrefix(s.name, "DISK"):
+		s.kind, s.total = instance, diskTotals[family]
+	case isInstanceSection(s.name):
+		s.kind = instance
+	}
+}
+
+// diskTotals are the disk tables whose columns are summed up; a numbered section continues its table.
+var diskTotals = map[string]string{"DISKBUSY": "disk_%busy", "DISKREAD": "disk_read_kb/s", "DISKWRITE": "disk_write_kb/s", "DISKXFER": "disk_transfers_per_second"}
+
+func isInstanceSection(name string) bool {
+	for _, prefix := range []string{"JFS", "DG", "VG", "GPU", "SEA", "FC"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return name == "PAGING" || name == "MHZ"
+}
+
+// cpuUtilID is the row number plus one, so that it agrees with the CPUnnn sections: rows count from 000, headers from 001.
+func cpuUtilID(name string) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, "CPUUTIL"))
+	if err != nil {
+		return "total"
+	}
+	return strconv.Itoa(n + 1)
+}
+
+func trimZeros(number string) string {
+	if trimmed := strings.TrimLeft(number, "0"); trimmed != "" {
+		return trimmed
+	}
+	return "0"
+}
+
+func (p *parser) newColumn(s *section, name string) column {
+	c := column{name: underscore(name)}
+	metric := s.metric
+	switch s.kind {
+	case table:
+		metric += "." + c.name
+		if s.id != "" {
+			c.tags = []abi.Pair{{Name: "id", Value: s.id}}
+		}
+	case instance:
+		id := name
+		if s.name == "MHZ" {
+			id = trimZeros(strings.TrimLeft(name, "CPU"))
+		}
+		c.tags = []abi.Pair{{Name: "id", Value: id}}
+		c.total = s.total
+	case measure:
+		id, what := splitMeasure(name)
+		metric += "." + underscore(what)
+		c.tags = []abi.Pair{{Name: "id", Value: id}}
+		if s.name == "NETPACKET" && id != "lo" && id != "lo0" {
+			c.total = packetTotals[underscore(what)]
+		}
+	}
+	if !p.isIgnored(metric) {
+		c.metric = p.prefix + metric
+	}
+	return c
+}
+
+// packetTotals are the sums over all interfaces; AIX writes reads/s where Linux has read/s.
+var packetTotals = map[string]string{"read/s": "network_packets.read/s", "reads/s": "network_packets.read/s",
+	"write/s": "network_packets.write/s", "writes/s": "network_packets.write/s"}
+
+var measures = []string{"read-KB/s", "write-KB/s", "read/s", "write/s", "reads/s", "writes/s", "readsize", "writesize", "ierrs", "oerrs", "collisions", "KB/s", "tps"}
+
+// splitMeasure cuts a column name at the separator before a known measure, else at the last dash: `virbr1-nic-read-KB/s` is virbr1-nic
+// and read-KB/s, `fcs0_read-KB/s` is fcs0_read and KB/s.
+func splitMeasure(name string) (id, what string) {
+	for _, m := range measures {
+		if head, ok := cutSuffixFold(name, m); ok && len(head) > 1 && (head[len(head)-1] == '-' || m != "read-KB/s" && m != "write-KB/s" && head[len(head)-1] == '_') {
+			return head[:len(head)-1], m
+		}
+	}
+	if i := strings.LastIndexByte(name, '-'); i > 0 {
+		return name[:i], name[i+1:]
+	}
+	return name, "value"
+}
+
+func cutSuffixFold(s, suffix string) (string, bool) {
+	at := len(s) - len(suffix)
+	if at < 0 || !strings.EqualFold(s[at:], suffix) {
+		return s, false
+	}
+	return s[:at], true
+}
+
+// cutHost cuts the host or run name from the end of a title; a title of several words without them loses its last word.
+func (p *parser) cutHost(title string) string {
+	short, _, _ := strings.Cut(p.host, ".")
+	for _, name := range []string{p.host, short, p.run} {
+		if name == "" {
+			continue
+		}
+		if head, ok := cutSuffixFold(title, " "+name); ok {
+			return strings.TrimSpace(head)
+		}
+	}
+	if i := strings.LastIndexByte(title, ' '); i > 0 {
+		return strings.TrimSpace(title[:i])
+	}
+	return title
+}
+
+func underscore(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "_") }
+
+// oldMemory are the columns of an AIX MEM section whose header lost two separators.
+var oldMemory = []string{"Real Free %", "Virtual free %", "Real free(MB)", "Virtual free(MB)", "Real total(MB)", "Virtual total(MB)"}
+
+// data converts a data row of a snapshot with a known time.
+func (p *parser) data(id string, r row, values []byte) error {
+	p.out.AddRecords(1)
+	r.time = p.times[id]
+	switch string(r.name) {
+	case "TOP":
+		if p.top {
+			p.topRow(r, values)
+		}
+		return nil
+	case "UARG":
+		if p.uarg {
+			p.commandRow(r, values)
+		}
+		return nil
+	}
+	s := p.sectionOf(r)
+	if s == nil {
+		p.warn("header "+string(r.name), r, "Header not found for row '"+string(r.name)+"'")
+		return nil
+	}
+	fields := bytes.Count(values, []byte(",")) + 1
+	if r.cut && fields < countNames(s.names) {
+		p.rejectAt(r.number, "the file ends within this line", r.line)
+		return nil
+	}
+	if s.name == "MEM" && fields == len(oldMemory) && len(s.names) == len(oldMemory)-2 {
+		s = p.newSection("MEM", "Memory "+p.host, oldMemory)
+		p.sections["MEM"] = s
+	}
+	p.convert(s, r, values, fields)
+	p.derive(s, r.time)
+	p.addTotals(s, id, string(r.name))
+	return nil
+}
+
+func (p *parser) sectionOf(r row) *section {
+	if s := p.sections[string(r.name)]; s != nil && !strings.HasPrefix(s.name, "CPUUTIL") {
+		return s
+	}
+	name := string(r.name)
+	if !strings.HasPrefix(name, "CPUUTIL") || p.cpuUtil == nil {
+		return nil
+	}
+	row := "row " + name // rows are numbered from 000, headers from 001: never mix them
+	if p.sections[row] == nil {
+		p.sections[row] = p.newSection(name, "", p.cpuUtil.names)
+	}
+	return p.sections[row]
+}
+
+func countNames(names []string) int {
+	n := 0
+	for _, name := range names {
+		if name != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// convert writes the samples of a row and keeps its numbers in s.values. When the names that are not empty are as many as the values
+// they pair in order; otherwise by position.
+func (p *parser) convert(s *section, r row, values []byte, fields int) {
+	if fields > 1 && len(values) > 0 && values[len(values)-1] == ',' {
+		fields--
+	}
+	skipEmpty := countNames(s.names) == fields
+	s.values = s.values[:0]
+	column := 0
+	for range fields {
+		var f []byte
+		f, values = guest.Cut(values, ',')
+		for skipEmpty && column < len(s.names) && s.names[column] == "" {
+			column++
+		}
+		if column >= len(s.columns) || s.columns[column].name == "" {
+			column++
+			if len(bytes.TrimSpace(f)) > 0 {
+				p.warn("surplus "+string(r.name), r, "more values than column names: the surplus is dropped")
+			}
+			continue
+		}
+		if v, ok := p.number(f, r); ok {
+			p.sample(s, &s.columns[column], r.time, v)
+			s.values = append(s.values, value{s.columns[column].name, v})
+		} else {
+			s.values = append(s.values, value{}) // keeps the places of the columns that follow
+		}
+		column++
+	}
+}
+
+// number reads a value; not-a-number in any of nmon's spellings is no value.
+func (p *parser) number(f []byte, r row) (float64, bool) {
+	f = bytes.TrimSpace(f)
+	if len(f) == 0 {
+		return 0, false
+	}
+	v, ok := guest.ParseFloat(f)
+	if ok && v == v && v-v == 0 {
+		return v + 0, true // -0 is stored as 0
+	}
+	if !ok && !isNotANumber(f) {
+		p.warn("number "+string(r.name), r, "not a number: "+string(f))
+	}
+	return 0, false
+}
+
+func isNotANumber(f []byte) bool {
+	switch strings.ToLower(strings.TrimLeft(string(f), "-+")) {
+	case "nan", "nanq", "nans", "inf", "infinity":
+		return true
+	}
+	return false
+}
+
+func (p *parser) sample(s *section, c *column, t int64, v float64) {
+	if c.metric == "" {
+		return
+	}
+	if c.batch != p.batch {
+		c.batch, c.ref = p.batch, p.out.Series(c.metric, p.entity, c.tags...)
+		p.announce(c.metric, s.title)
+	}
+	p.out.Sample(c.ref, t, v)
+}
+
+// announce gives a metric the tag `table`, once an upload.
+func (p *parser) announce(metric, title string) {
+	if !p.tables[metric] {
+		p.tables[metric] = true
+		p.out.Metric(&abi.Record{Name: metric, Tags: []abi.Pair{{Name: "table", Value: title}}})
+	}
+}

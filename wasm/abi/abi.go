@@ -1,0 +1,133 @@
+// Package abi is the contract between the server and a plugin, version 1: names of exports and imports, result codes, the
+// manifest, and the binary forms that cross the border. Both sides use this package, so that what one writes the other reads;
+// wasm/ABI.md draws every form for authors of other languages.
+//
+// The package imports nothing of ours and only the standard library, since every byte of it is linked into Go plugins.
+// All integers are little-endian. "packed" is an i64 of pointer << 32 | length.
+package abi
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Version is what tidemark_abi returns: major << 16 | minor. A host refuses another major; a minor only adds optional
+// exports, flags, manifest keys and fields behind a header-size word.
+const Version = 0x10000
+
+// Major returns the part of an ABI version that must agree.
+func Major(version uint32) uint32 { return version >> 16 }
+
+// Minor returns the part of an ABI version that may differ.
+func Minor(version uint32) uint32 { return version & 0xffff }
+
+// Names of the exports of a plugin. The ones up to ExportLastError are required.
+const (
+	ExportMemory     = "memory"
+	ExportABI        = "tidemark_abi"
+	ExportAlloc      = "tidemark_alloc"
+	ExportDescribe   = "tidemark_describe"
+	ExportInit       = "tidemark_init"
+	ExportLastError  = "tidemark_last_error"
+	ExportOpen       = "tidemark_open"
+	ExportInitialize = "_initialize"
+)
+
+// Names of what a plugin may import.
+const (
+	HostModule = "tidemark_v1"
+	WASIModule = "wasi_snapshot_preview1"
+
+	ImportLog   = "log"    // (level, ptr, len i32)
+	ImportNowMs = "now_ms" // () -> i64, the receive time of the batch in work, Unix ms
+	ImportTick  = "tick"   // () -> i32, inserted by the host alone; a module that imports it is refused
+)
+
+// InputSlack is how many writable bytes tidemark_alloc grants beyond what was asked, so that a guest may load and copy in
+// words of up to 16 bytes without a check at the end of its input.
+const InputSlack = 16
+
+// Flags of a call.
+const (
+	// FlagLast marks the last chunk of a stream. The chunk may be empty.
+	FlagLast uint32 = 1 << 0
+)
+
+// Levels of tidemark_v1.log.
+const (
+	LogDebug uint32 = iota
+	LogInfo
+	LogWarn
+	LogError
+)
+
+// Storable times are those from MinTime to MaxTime, Unix milliseconds, both inclusive.
+const (
+	MinTime int64 = 0
+	MaxTime int64 = 4294969199999
+)
+
+// Code is the result of a call. Zero and above is success.
+type Code int32
+
+// The results below zero.
+const (
+	OK Code = 0
+	// Failed means a fault in data or configuration. The instance is fine.
+	Failed Code = -1
+	// Panicked means that the guest caught a panic. The host gives the instance up.
+	Panicked Code = -2
+	// Unsupported means that the plugin has no such kind.
+	Unsupported Code = -3
+)
+
+// String names the code for logs.
+func (c Code) String() string {
+	switch c {
+	case OK:
+		return "ok"
+	case Failed:
+		return "failed"
+	case Panicked:
+		return "panicked"
+	case Unsupported:
+		return "unsupported"
+	}
+	return fmt.Sprintf("code %d", int32(c))
+}
+
+// Kind is a job that a plugin can do. Each has an export of its own.
+type Kind string
+
+// The kinds of version 1.
+const (
+	KindParser    Kind = "parser"    // bytes of a chunk -> command batch
+	KindTransform Kind = "transform" // command batch -> command batch
+	KindAlert     Kind = "alert"     // evaluation events -> renderings
+	KindWebhook   Kind = "webhook"   // raw request -> command batch
+)
+
+// Kinds lists every kind.
+func Kinds() []Kind { return []Kind{KindParser, KindTransform, KindAlert, KindWebhook} }
+
+// Export returns the name of the export that does the job, "" for an unknown kind.
+func (k Kind) Export() string {
+	switch k {
+	case KindParser:
+		return "tidemark_parse"
+	case KindTransform:
+		return "tidemark_transform"
+	case KindAlert:
+		return "tidemark_alert"
+	case KindWebhook:
+		return "tidemark_decode"
+	}
+	return ""
+}
+
+// ErrFormat is wrapped by every error of a decoder of this package: the other side broke the format.
+var ErrFormat = errors.New("broken plugin data")
+
+func formatErrorf(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,187 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/wasm/abi"
+)
+
+// Configuration is what an upload needs besides the file.
+type Configuration struct {
+	Plugin    string
+	Config    json.RawMessage // for the plugin
+	Encoding  string          // charset of the file; "" = UTF-8
+	Zone      *time.Location  // of times that carry none; nil = UTC
+	SkipRules bool            // rules do not see what the file holds
+}
+
+// Parsers is the core.Parser of a host.
+type Parsers struct {
+	Host *Host
+	// Configuration resolves the parser that a request names; nil takes its name for the plugin's.
+	Configuration func(ctx context.Context, r core.ParseRequest) (Configuration, error)
+	// Transcode makes UTF-8 of another charset; nil refuses all others.
+	Transcode func(charset string, r io.Reader) (io.Reader, error)
+	// Describe takes what a plugin says of the metrics that it makes: those who upload data need not be allowed to change metrics. With nil
+	// the changes stay in the batch.
+	Describe func(ctx context.Context, metrics []core.DocChange) error
+}
+
+// Parse streams body through one plugin, chunk by chunk, each of which gives a batch of its own. The last call into the plugin has no
+// data: a parser that stopped at a line can then say so without losing what the chunk before gave.
+func (p *Parsers) Parse(ctx context.Context, r core.ParseRequest, body io.Reader) iter.Seq2[core.Parsed, error] {
+	return func(yield func(core.Parsed, error) bool) {
+		u, body, err := p.open(ctx, r, body)
+		if err != nil {
+			yield(core.Parsed{}, coreError(err))
+			return
+		}
+		defer u.Close()
+		for c, err := range chunks(body, u.Manifest().FramingOf(r.Format)) {
+			if err != nil {
+				yield(core.Parsed{}, readError(err))
+				return
+			}
+			for _, part := range parts(c) {
+				parsed, err := u.parse(ctx, part)
+				if err != nil {
+					yield(core.Parsed{}, coreError(err))
+					return
+				}
+				if !yield(parsed, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// parts takes the end mark off a chunk with data.
+func parts(c chunk) []chunk {
+	if c.flags&abi.FlagLast == 0 || len(c.data) == 0 {
+		return []chunk{c}
+	}
+	return []chunk{{c.data, c.flags &^ abi.FlagLast}, {nil, c.flags}}
+}
+
+// readError is of the body, not of the plugin.
+func readError(err error) error {
+	if errors.Is(err, errLongLine) {
+		return core.Errorf(core.TooLarge, "%v", err)
+	}
+	return err
+}
+
+// parsing is one upload in work.
+type parsing struct {
+	*Stream
+	parsers *Parsers
+	request core.ParseRequest
+	found   Configuration
+}
+
+func (p *Parsers) open(ctx context.Context, r core.ParseRequest, body io.Reader) (*parsing, io.Reader, error) {
+	found := Configuration{Plugin: r.Parser, Encoding: r.Encoding}
+	var err error
+	if p.Configuration != nil {
+		if found, err = p.Configuration(ctx, r); err != nil {
+			return nil, nil, err
+		}
+	}
+	plugin := p.Host.Plugin(found.Plugin)
+	if plugin == nil {
+		return nil, nil, core.Errorf(core.Invalid, "parser '%s' needs the plugin '%s', which this server does not have", r.Parser, found.Plugin)
+	}
+	if body, err = p.decode(found.Encoding, body); err != nil {
+		return nil, nil, err
+	}
+	limits := p.Host.options.Limits
+	request := abi.OpenRequest{Kind: abi.KindParser, Format: r.Format, Config: found.Config, ConfigName: r.Parser, Params: r.Params,
+		Tags: r.Tags.Map(), Settings: r.Settings, Received: int64(r.Received), Source: r.Source, File: r.FileName,
+		Limits: abi.OpenLimits{Records: limits.Items, LineBytes: maxLine, OutputBytes: limits.Bytes}}
+	if found.Zone != nil {
+		request.Zone, request.Offsets = found.Zone.String(), offsets(found.Zone)
+	}
+	s, err := plugin.Open(ctx, request)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &parsing{Stream: s, parsers: p, request: r, found: found}, body, nil
+}
+
+func (p *Parsers) decode(charset string, body io.Reader) (io.Reader, error) {
+	if p.Transcode == nil && charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, core.Errorf(core.Unsupported, "encoding %q: only UTF-8 is supported here", charset)
+	}
+	if p.Transcode == nil {
+		return body, nil
+	}
+	return p.Transcode(charset, body)
+}
+
+// The years for which a guest gets the offsets of its zone; before and after them the nearest offset holds.
+const (
+	firstYear = 1970
+	lastYear  = 2060
+)
+
+// offsets lists the offsets of a zone.
+func offsets(zone *time.Location) []abi.ZoneOffset {
+	var list []abi.ZoneOffset
+	for t := time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC).In(zone); ; {
+		_, seconds := t.Zone()
+		list = append(list, abi.ZoneOffset{From: t.UnixMilli(), Seconds: seconds})
+		_, end := t.ZoneBounds()
+		if end.IsZero() || end.Year() > lastYear {
+			return list
+		}
+		t = end
+	}
+}
+
+func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
+	b, err := u.Write(ctx, c.data, c.flags)
+	if err != nil {
+		return core.Parsed{}, err
+	}
+	parsed := core.Parsed{Batch: &core.Batch{Origin: u.request.Origin, Received: u.request.Received}, Lines: int(b.Lines)}
+	if err := AppendBatch(parsed.Batch, b); err != nil {
+		return core.Parsed{}, faultf(u.plugin.name, FaultOutput, "%w", err)
+	}
+	for _, j := range b.Rejects {
+		parsed.Rejects = append(parsed.Rejects, core.Reject{Line: int(j.Line), Column: int(j.Column), Reason: j.Reason, Text: j.Text})
+	}
+	parsed.Dropped = max(0, int(b.Rejected)-len(b.Rejects))
+	if u.found.SkipRules {
+		parsed.Batch.HideFromRules()
+	}
+	return parsed, u.describe(ctx, parsed.Batch)
+}
+
+// describe hands the metrics that the plugin describes over.
+func (u *parsing) describe(ctx context.Context, b *core.Batch) error {
+	if u.parsers.Describe == nil {
+		return nil
+	}
+	var metrics []core.DocChange
+	rest := b.Documents[:0]
+	for _, d := range b.Documents {
+		if d.Kind == core.DocMetric {
+			metrics = append(metrics, d)
+		} else {
+			rest = append(rest, d)
+		}
+	}
+	b.Documents = rest
+	if len(metrics) == 0 {
+		return nil
+	}
+	return u.parsers.Describe(ctx, metrics)
+}

@@ -1,0 +1,238 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-db/tidemark/wasm/abi"
+)
+
+// job is one call with the stream that it belongs to.
+type job struct {
+	kind     abi.Kind
+	open     string // JSON of the OpenRequest, "" for none
+	in       []byte
+	flags    uint32
+	received int64
+	deadline time.Duration
+	openOnly bool
+}
+
+// Stream feeds one input to a plugin. It is used by one goroutine and must be closed.
+type Stream struct {
+	plugin   *Plugin
+	manifest *abi.Manifest
+	job      job
+	pinned   *pooled // of a stateful plugin
+	failed   error   // a stateful stream ends with its first error
+	offset   int64
+	batch    abi.Batch
+	closed   bool
+}
+
+// Open begins a stream: the plugin checks the configuration. A stateful plugin gives it an instance of its own.
+func (p *Plugin) Open(ctx context.Context, r abi.OpenRequest) (*Stream, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("wasm: open request for %s: %w", p.name, err)
+	}
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	s := &Stream{plugin: p, job: job{kind: r.Kind, open: string(text), received: r.Received, openOnly: true}}
+	if err := s.start(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.job.openOnly = false
+	return s, nil
+}
+
+func (s *Stream) start(ctx context.Context) error {
+	p := s.plugin
+	p.mu.Lock()
+	s.manifest = p.mu.manifest
+	p.mu.Unlock()
+	if !s.manifest.Has(s.job.kind) {
+		return faultf(p.name, FaultUnsupported, "it is no %s, but %v", s.job.kind, s.manifest.Kinds)
+	}
+	s.job.deadline = p.host.options.deadline(s.job.kind, s.manifest)
+	if !s.manifest.Stateful {
+		_, err := p.try(ctx, &s.job)
+		return err
+	}
+	p.mu.Lock()
+	full := p.mu.streams >= maxStreams
+	if !full {
+		p.mu.streams++
+	}
+	p.mu.Unlock()
+	if full {
+		return &Error{Plugin: p.name, Fault: FaultBusy, Text: fmt.Sprintf("%d streams are open, the limit", maxStreams), RetryAfter: time.Second}
+	}
+	g, err := p.take(ctx, anyGuest)
+	if err == nil {
+		g.opened = ""
+		if _, err = p.run(ctx, g, &s.job); err == nil {
+			s.pinned = g
+			return nil
+		}
+		p.give(g, err)
+	}
+	p.mu.Lock()
+	p.mu.streams--
+	p.mu.Unlock()
+	return err
+}
+
+// Manifest is that of the plugin.
+func (s *Stream) Manifest() *abi.Manifest { return s.manifest }
+
+// Write hands a chunk over and returns the commands it gave, valid until the next Write. The last chunk, which may be empty,
+// has abi.FlagLast. After an error a stateful stream is over: Error.Offset says how many bytes had been taken.
+func (s *Stream) Write(ctx context.Context, chunk []byte, flags uint32) (*abi.Batch, error) {
+	text, err := s.Call(ctx, chunk, flags)
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(&s.batch, text, s.plugin.host.options.Limits); err != nil {
+		err := faultf(s.plugin.name, FaultOutput, "%w", err)
+		err.DeadLetter, err.Offset = true, s.offset-int64(len(chunk))
+		s.plugin.failed(err)
+		if s.pinned != nil {
+			s.failed = err
+		}
+		return nil, err
+	}
+	return &s.batch, nil
+}
+
+// Call is Write for the raw result, which is still to be decoded.
+func (s *Stream) Call(ctx context.Context, in []byte, flags uint32) (string, error) {
+	if s.failed != nil {
+		return "", s.failed
+	}
+	s.job.in, s.job.flags = in, flags
+	var text string
+	var err error
+	if s.pinned == nil {
+		text, err = s.plugin.try(ctx, &s.job)
+	} else {
+		text, err = s.plugin.run(ctx, s.pinned, &s.job)
+	}
+	if e, ok := err.(*Error); ok {
+		e.Offset = s.offset
+		e.DeadLetter = e.Fault.loses()
+	}
+	if err != nil {
+		if s.pinned != nil {
+			s.failed = err
+		}
+		return "", err
+	}
+	s.offset += int64(len(in))
+	return text, nil
+}
+
+// Close gives the instance back. A stream that did not reach its last chunk is dropped by the guest when it is opened anew.
+func (s *Stream) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	p := s.plugin
+	if s.pinned != nil {
+		s.pinned.opened = ""
+		p.give(s.pinned, s.failed)
+		p.mu.Lock()
+		p.mu.streams--
+		p.mu.Unlock()
+	}
+	s.failed = errStreamClosed
+	p.end()
+}
+
+var errStreamClosed = errors.New("wasm: the stream is closed")
+
+// openAlert opens renderers, which have no stream.
+const openAlert = `{"kind":"alert"}`
+
+// Alert renders events, the flat form of abi.AppendEvents, and returns the renderings in binary form.
+func (p *Plugin) Alert(ctx context.Context, events []byte) ([]byte, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer p.end()
+	p.mu.Lock()
+	m := p.mu.manifest
+	p.mu.Unlock()
+	now := p.host.options.Now().UnixMilli()
+	text, err := p.try(ctx, &job{kind: abi.KindAlert, open: openAlert, in: events, received: now, deadline: p.host.options.deadline(abi.KindAlert, m)})
+	return []byte(text), err
+}
+
+// try runs a job on any guest, and once more on a fresh one when that guest broke. The caller is between begin and end.
+func (p *Plugin) try(ctx context.Context, j *job) (string, error) {
+	if err := p.host.enter(ctx, p.slots); err != nil {
+		return "", err
+	}
+	defer p.host.leave(p.slots)
+	text, err := p.once(ctx, j, anyGuest)
+	if err == nil {
+		return text, nil
+	}
+	if faultOf(err).again() {
+		p.mu.Lock()
+		p.mu.stats.Retries++
+		p.mu.Unlock()
+		text, err = p.once(ctx, j, freshGuest)
+	}
+	return text, err
+}
+
+func (p *Plugin) once(ctx context.Context, j *job, fresh freshness) (string, error) {
+	g, err := p.take(ctx, fresh)
+	if err != nil {
+		return "", err
+	}
+	text, err := p.run(ctx, g, j)
+	p.give(g, err)
+	return text, err
+}
+
+// run does a job on g and counts it.
+func (p *Plugin) run(ctx context.Context, g *pooled, j *job) (string, error) {
+	if err := p.host.enter(ctx, p.host.running); err != nil {
+		return "", err
+	}
+	text, err := g.do(ctx, j)
+	p.host.leave(p.host.running)
+	if err != nil {
+		p.failed(err)
+	}
+	p.mu.Lock()
+	p.mu.stats.Calls++
+	p.mu.stats.Ticks += g.ticks() - g.ticked
+	p.mu.Unlock()
+	g.ticked = g.ticks()
+	return text, err
+}
+
+// do opens g for the job's stream, unless it is, and does the job.
+func (g *pooled) do(ctx context.Context, j *job) (string, error) {
+	c := callArgs{Context: ctx, deadline: j.deadline, received: j.received}
+	if j.open != "" && g.opened != j.open {
+		g.opened = ""
+		if err := g.open(c, []byte(j.open)); err != nil {
+			return "", err
+		}
+		g.opened = j.open
+	}
+	if j.openOnly {
+		return "", nil
+	}
+	return g.call(c, j.kind, j.in, j.flags)
+}
