@@ -1,0 +1,287 @@
+package storage
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/filter"
+)
+
+// document is a stored document. It is replaced, never changed.
+type document struct {
+	kind core.DocKind
+	key  string
+	body []byte
+}
+
+func compareDocuments(a, b *document) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.key, b.key))
+}
+
+// catalog holds all documents, and those that every record asks about in decoded form as well.
+type catalog struct {
+	documents sorted[document]
+
+	mu       sync.RWMutex // guards the maps; the values are replaced, never changed
+	metrics  map[string]*metric
+	entities map[string]*entity
+	groups   map[string]*group
+}
+
+// metric and entity outlive their documents as long as a series refers to them; doc is nil while there is no document. Only the appender writes
+// doc, so only it may read it without loading.
+type metric struct{ doc atomic.Pointer[core.Metric] }
+
+type entity struct{ doc atomic.Pointer[core.Entity] }
+
+// maxGroupDepth ends groups whose expressions ask for each other in a circle: nobody is a member that deep.
+const maxGroupDepth = 8
+
+// group is a decoded entity group. An expression is compiled once for each depth at which it is asked, since memberOf in it asks one deeper.
+type group struct {
+	doc     core.Group
+	members map[string]bool
+	exprs   [maxGroupDepth]atomic.Pointer[filter.Expr]
+	faulty  atomic.Bool // the expression does not compile: nobody is a member
+}
+
+func newCatalog() *catalog {
+	return &catalog{documents: sorted[document]{compare: compareDocuments}, metrics: map[string]*metric{}, entities: map[string]*entity{},
+		groups: map[string]*group{}}
+}
+
+// metric returns the metric of a name, made on the first call.
+func (c *catalog) metric(name string) *metric {
+	return findOrMake(&c.mu, c.metrics, name)
+}
+
+func (c *catalog) entity(name string) *entity {
+	return findOrMake(&c.mu, c.entities, name)
+}
+
+func findOrMake[T any](mu *sync.RWMutex, m map[string]*T, name string) *T {
+	mu.RLock()
+	one := m[name]
+	mu.RUnlock()
+	if one == nil { // only the appender makes one, so nobody else has made it meanwhile
+		one = new(T)
+		mu.Lock()
+		m[strings.Clone(name)] = one
+		mu.Unlock()
+	}
+	return one
+}
+
+func (c *catalog) findMetric(name string) (core.Metric, bool) {
+	c.mu.RLock()
+	m := c.metrics[name]
+	c.mu.RUnlock()
+	if m != nil {
+		if doc := m.doc.Load(); doc != nil {
+			return *doc, true
+		}
+	}
+	return core.Metric{Name: name}, false
+}
+
+func (c *catalog) findEntity(name string) (core.Entity, bool) {
+	c.mu.RLock()
+	e := c.entities[name]
+	c.mu.RUnlock()
+	if e != nil {
+		if doc := e.doc.Load(); doc != nil {
+			return *doc, true
+		}
+	}
+	return core.Entity{Name: name}, false
+}
+
+func (c *catalog) findGroup(name string) *group {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.groups[name]
+}
+
+// ensureMetric makes the document of a metric as its first sample does: a sample with version fields makes a versioned one.
+func (c *catalog) ensureMetric(m *metric, name string, versioned versioning, now core.Time) {
+	if m.doc.Load() != nil {
+		return
+	}
+	doc := core.NewMetric(strings.Clone(name), now)
+	doc.Versioned = versioned == isVersioned
+	body, _ := json.Marshal(doc) // plain struct: cannot fail
+	m.doc.Store(&doc)
+	c.documents.put(&document{core.DocMetric, doc.Name, body})
+}
+
+// versioning says whether a sample carries version fields.
+type versioning uint8
+
+const (
+	notVersioned versioning = iota
+	isVersioned
+)
+
+func (c *catalog) ensureEntity(e *entity, name string, now core.Time) {
+	if e.doc.Load() != nil {
+		return
+	}
+	doc := core.NewEntity(strings.Clone(name), now)
+	body, _ := json.Marshal(doc) // plain struct: cannot fail
+	e.doc.Store(&doc)
+	c.documents.put(&document{core.DocEntity, doc.Name, body})
+}
+
+func (c *catalog) body(kind core.DocKind, key string) []byte {
+	if d := c.documents.get(&document{kind: kind, key: key}); d != nil {
+		return d.body
+	}
+	return nil
+}
+
+// check reports whether all changes can be applied, one after the other, without applying one: a batch is taken whole or not at all.
+func (c *catalog) check(changes []core.DocChange, now core.Time) error {
+	type name struct {
+		kind core.DocKind
+		key  string
+	}
+	after := map[name][]byte{}
+	for _, change := range changes {
+		n := name{change.Kind, change.Key}
+		before, ok := after[n]
+		if !ok {
+			before = c.body(change.Kind, change.Key)
+		}
+		body, err := change.Apply(before, now)
+		if err != nil {
+			return err
+		}
+		if body != nil {
+			if _, err := decodeBody(change.Kind, change.Key, body); err != nil {
+				return err
+			}
+		}
+		if len(changes) > 1 {
+			after[n] = body
+		}
+	}
+	return nil
+}
+
+// decodeBody returns *core.Metric, *core.Entity or *core.Group, or nil for a kind that is kept as it is. The name is that of the key.
+func decodeBody(kind core.DocKind, key string, body []byte) (any, error) {
+	var into any
+	var err error
+	switch kind {
+	case core.DocMetric:
+		m := &core.Metric{}
+		err = json.Unmarshal(body, m)
+		m.Name, into = key, m
+	case core.DocEntity:
+		e := &core.Entity{}
+		err = json.Unmarshal(body, e)
+		e.Name, into = key, e
+	case core.DocGroup:
+		g := &core.Group{}
+		err = json.Unmarshal(body, g)
+		g.Name, into = key, g
+	}
+	if err != nil {
+		return nil, core.Wrap(core.Invalid, err, "malformed "+string(kind)+" "+key)
+	}
+	return into, nil
+}
+
+// apply makes one change. deleted reports whether a document went away.
+func (c *catalog) apply(change core.DocChange, now core.Time) (deleted bool, err error) {
+	body, err := change.Apply(c.body(change.Kind, change.Key), now)
+	if err != nil {
+		return false, err
+	}
+	key := strings.Clone(change.Key)
+	if body == nil {
+		c.documents.remove(&document{kind: change.Kind, key: key})
+		c.publish(change.Kind, key, nil)
+		return true, nil
+	}
+	decoded, err := decodeBody(change.Kind, key, body)
+	if err != nil {
+		return false, err
+	}
+	c.documents.put(&document{core.DocKind(strings.Clone(string(change.Kind))), key, body})
+	c.publish(change.Kind, key, decoded)
+	return false, nil
+}
+
+// publish shows the decoded form of a document to Catalog; nil when it is gone.
+func (c *catalog) publish(kind core.DocKind, key string, decoded any) {
+	switch kind {
+	case core.DocMetric:
+		doc, _ := decoded.(*core.Metric)
+		c.metric(key).doc.Store(doc)
+	case core.DocEntity:
+		doc, _ := decoded.(*core.Entity)
+		c.entity(key).doc.Store(doc)
+	case core.DocGroup:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if doc, _ := decoded.(*core.Group); doc != nil {
+			c.groups[key] = newGroup(*doc)
+		} else {
+			delete(c.groups, key)
+		}
+	}
+}
+
+func newGroup(doc core.Group) *group {
+	g := &group{doc: doc, members: make(map[string]bool, len(doc.Members))}
+	for _, m := range doc.Members {
+		g.members[m] = true
+	}
+	return g
+}
+
+// leaveGroups takes an entity out of the groups that list it.
+func (c *catalog) leaveGroups(entity string, now core.Time) error {
+	c.mu.RLock()
+	var listed []*group
+	for _, g := range c.groups {
+		if g.members[entity] {
+			listed = append(listed, g)
+		}
+	}
+	c.mu.RUnlock()
+	for _, g := range listed {
+		rest := slices.DeleteFunc(slices.Clone(g.doc.Members), func(m string) bool { return m == entity })
+		patch, _ := json.Marshal(map[string]any{"members": rest}) // a list of texts: cannot fail
+		if _, err := c.apply(core.DocChange{Kind: core.DocGroup, Key: g.doc.Name, Op: core.DocPatch, Body: patch}, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patchTags sets tags of an entity, or removes those with an empty value; a set that changes nothing leaves the document alone.
+func (c *catalog) patchTags(entity string, tags core.Tags, now core.Time) error {
+	e, _ := c.findEntity(entity)
+	changes := map[string]any{}
+	for _, tag := range tags {
+		switch old, ok := e.Tags[tag.Name]; {
+		case tag.Value == "" && ok:
+			changes[tag.Name] = nil
+		case tag.Value != "" && tag.Value != old:
+			changes[tag.Name] = tag.Value
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	patch, _ := json.Marshal(map[string]any{"tags": changes, "versionDate": now}) // texts and a number: cannot fail
+	_, err := c.apply(core.DocChange{Kind: core.DocEntity, Key: entity, Op: core.DocPatch, Body: patch}, now)
+	return err
+}

@@ -1,0 +1,266 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/memstore"
+	"github.com/tidemark-db/tidemark/core/storetest"
+	"github.com/tidemark-db/tidemark/storage/journal"
+	"github.com/tidemark-db/tidemark/storage/vfs"
+)
+
+// crashSeeds is the number of crashes in all; TIDEMARK_CRASH_SEEDS sets another.
+func crashSeeds(t *testing.T) int {
+	if text := os.Getenv("TIDEMARK_CRASH_SEEDS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("TIDEMARK_CRASH_SEEDS: %v", err)
+		}
+		return n
+	}
+	return 500
+}
+
+// step is one append of a history: what was answered, and how many operations the disk had seen by then.
+type step struct {
+	position core.Position
+	received core.Time
+	ops      int
+	err      error
+}
+
+// crashesPerHistory spreads the cost of a history over several crashes.
+const crashesPerHistory = 10
+
+// TestCrash stops the world after some operation on the disk, keeps of the unsynced rest what a power cut or the end of the process keeps, and opens
+// again. Everything that was acknowledged must be there, in the order it was in, and nothing else than a beginning of what was tried.
+func TestCrash(t *testing.T) {
+	total := crashSeeds(t)
+	for seed := 0; seed*crashesPerHistory < total; seed++ {
+		r := rand.New(rand.NewPCG(uint64(seed), 77))
+		opts := small()
+		opts.SegmentBytes = 16 << 10
+		powerCut := seed%2 == 0
+		if !powerCut {
+			opts.Sync = journal.Never // the end of the process takes nothing that was written
+		}
+		mem, steps := record(t, uint64(seed), opts)
+		for range min(crashesPerHistory, total-seed*crashesPerHistory) {
+			n := r.IntN(mem.Ops() + 1)
+			after := mem.Prefix(n)
+			if powerCut {
+				after = after.Crash(r)
+			}
+			verifyCrash(t, crash{seed: uint64(seed), ops: n, fs: after, steps: steps})
+			if t.Failed() {
+				t.Fatalf("seed %d, power cut %v, after %d of %d operations", seed, powerCut, n, mem.Ops())
+			}
+		}
+	}
+}
+
+// record runs a random history on a disk that remembers every operation.
+func record(t *testing.T, seed uint64, opts Options) (*vfs.Mem, []step) {
+	mem := vfs.NewMem()
+	mem.Record()
+	db, _, err := Open(mem, "/data", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := storetest.NewGenerator(seed)
+	var steps []step
+	for range 40 {
+		b := g.Next()
+		r, err := db.Append(t.Context(), b)
+		steps = append(steps, step{r.Position, b.Received, mem.Ops(), err})
+	}
+	if err := db.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return mem, steps
+}
+
+type crash struct {
+	seed  uint64
+	ops   int
+	fs    *vfs.Mem
+	steps []step
+}
+
+// verifyCrash opens what a crash left and compares it with the oracle, fed as far as the log reaches. Then the database must be as good as new.
+func verifyCrash(t *testing.T, c crash) {
+	t.Helper()
+	opts := small()
+	opts.SegmentBytes = 16 << 10
+	db, report, err := Open(c.fs, "/data", opts)
+	if err != nil {
+		t.Errorf("open: %v", err)
+		return
+	}
+	defer func() {
+		if err := db.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	if report.Damaged() {
+		t.Errorf("damage after a crash: %v", report)
+	}
+	oracle := memstore.New()
+	g := storetest.NewGenerator(c.seed)
+	last := core.Position(0)
+	for i, s := range c.steps {
+		b := g.Next()
+		// Refused batches, those of which nothing is stored, and replays, which are acknowledged at the end of the log, left nothing.
+		replay := s.position <= last
+		last = max(last, s.position)
+		if s.err != nil || storedPart(b) == nil || replay {
+			continue
+		}
+		if s.position > db.End() {
+			if s.ops <= c.ops {
+				t.Errorf("batch %d at position %d was acknowledged and is gone; the log ends at %d", i, s.position, db.End())
+			}
+			break
+		}
+		b.Received = s.received
+		if err := oracle.Apply(t.Context(), core.Entry{Position: s.position, Batch: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.Compare(t, db, oracle)
+	b, again := sample(7, core.Default|core.HasValue), sample(7, core.Default|core.HasValue)
+	r, err := db.Append(t.Context(), b)
+	if err != nil {
+		t.Errorf("append after the crash: %v", err)
+		return
+	}
+	again.Received = r.Received
+	if err := oracle.Apply(t.Context(), core.Entry{Position: r.Position, Batch: again}); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Compare(t, db, oracle)
+}
+
+// TestFaults makes each operation on the disk fail once, in turn and in several ways. Append must answer with the right code, recover by itself,
+// and nothing that was acknowledged may be missing after a restart.
+func TestFaults(t *testing.T) {
+	for _, fault := range []struct {
+		err  error
+		code core.Code
+	}{
+		{vfs.ErrIO, core.Unavailable},
+		{vfs.ErrNoSpace, core.NoSpace},
+		{vfs.ShortWrite{N: 13, Err: vfs.ErrNoSpace}, core.NoSpace},
+	} {
+		for n := int64(0); ; n++ {
+			injector := &vfs.FailAt{N: n, Err: fault.err, Match: func(op vfs.Op) bool { return op.Kind.Changes() }}
+			mem := vfs.NewMem()
+			acked := faultyLife(t, vfs.Fault(mem, injector.Inject), fault.code)
+			if t.Failed() {
+				t.Fatalf("%v at change %d", fault.err, n)
+			}
+			db, report, err := Open(mem, "/data", small())
+			if err != nil {
+				t.Fatalf("%v at change %d: open: %v", fault.err, n, err)
+			}
+			if report.Damaged() {
+				t.Errorf("%v at change %d: %v", fault.err, n, report)
+			}
+			for at := range acked {
+				if !has(t, db, at) {
+					t.Errorf("%v at change %d: sample %d was acknowledged and is gone", fault.err, n, at)
+				}
+			}
+			if err := db.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !injector.Fired() {
+				break
+			}
+		}
+	}
+}
+
+// faultyLife appends samples 0, 1, 2... until the disk has recovered, and returns which were acknowledged.
+func faultyLife(t *testing.T, fs vfs.FS, code core.Code) map[int]bool {
+	acked := map[int]bool{}
+	opts := small()
+	opts.SegmentBytes = 16 << 10
+	db, _, err := Open(fs, "/data", opts)
+	if err != nil {
+		return acked // refused as a whole: nothing was acknowledged
+	}
+	good := 0
+	for i := 0; good < 20; i++ {
+		b := sample(i, core.Default|core.HasValue)
+		b.Origin.Address = fmt.Sprintf("%0900d", i*i) // some segments
+		_, err := db.Append(t.Context(), b)
+		if err == nil {
+			acked[i] = true
+			good++
+			continue
+		}
+		if got := core.CodeOf(err); got != code && got != core.Unavailable {
+			t.Errorf("append %d: %v has code %v, want %v", i, err, got, code)
+		}
+		if i > 40 {
+			t.Errorf("append %d still fails: %v", i, err)
+			break
+		}
+	}
+	if err := db.Close(context.Background()); err != nil && len(acked) == 0 {
+		t.Errorf("close: %v", err)
+	}
+	return acked
+}
+
+func has(t *testing.T, db *DB, at int) bool {
+	t.Helper()
+	q := core.SeriesQuery{Scope: core.AllEntities, Metric: "m", Range: core.Range{Start: core.Time(at), End: core.Time(at + 1)}}
+	for block, err := range db.Series(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return block.Values[0] == float64(at)
+	}
+	return false
+}
+
+// TestFullDisk fills the disk: writes are refused, reads and batches that are not stored go on, and writes come back with the space.
+func TestFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	db := open(t, mem, small())
+	if _, err := db.Append(t.Context(), sample(1, core.Default|core.HasValue)); err != nil {
+		t.Fatal(err)
+	}
+	mem.SetLimit(mem.Used())
+	refused := 0
+	for i := 2; refused < 3; i++ {
+		if i > 10_000 {
+			t.Fatal("a full disk takes everything")
+		}
+		_, err := db.Append(t.Context(), sample(i, core.Default|core.HasValue))
+		if err != nil {
+			refused++
+			if core.CodeOf(err) != core.NoSpace {
+				t.Fatalf("append to a full disk: %v", err)
+			}
+			if has(t, db, i) {
+				t.Errorf("sample %d was refused and is visible", i)
+			}
+		}
+	}
+	if !has(t, db, 1) {
+		t.Error("reading stopped on a full disk")
+	}
+	mem.SetLimit(0)
+	if _, err := db.Append(t.Context(), sample(20_000, core.Default|core.HasValue)); err != nil {
+		t.Errorf("append when there is space again: %v", err)
+	}
+}

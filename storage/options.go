@@ -1,0 +1,57 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/index"
+	"github.com/tidemark-db/tidemark/storage/journal"
+)
+
+// Options of a database. The zero value is the default.
+type Options struct {
+	Sync         journal.Mode  // when a batch is durable: always, at an interval, never
+	SyncInterval time.Duration // of mode Interval; 0 is one second
+	SegmentBytes int64         // of a journal file; 0 is 16 MiB
+	CacheBytes   int           // of hot series keys, off the Go heap; 0 is 32 MiB, which is also the least
+	RingBytes    int           // of recent batches in memory, for those who follow the log; 0 is DefaultRingBytes
+
+	Now  func() core.Time // the clock; nil is the system's
+	Zone *time.Location   // of dates in expressions; nil is UTC
+
+	inline bool // make segments when they are needed and not ahead: tests that count operations want the same every time
+}
+
+// DefaultRingBytes holds some seconds of a busy edge box, or a rule engine's pause for one large query, in 3 % of 512 MB.
+const DefaultRingBytes = 16 << 20
+
+// Validate reports every fault of o.
+func (o Options) Validate() error {
+	var errs []error
+	if err := o.journal().Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.CacheBytes != 0 && o.CacheBytes < index.MinCacheBytes {
+		errs = append(errs, fmt.Errorf("storage: cache of %d bytes: at least %d are needed", o.CacheBytes, index.MinCacheBytes))
+	}
+	if o.RingBytes < 0 {
+		errs = append(errs, fmt.Errorf("storage: ring of %d bytes: must not be negative", o.RingBytes))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) journal() journal.Options {
+	return journal.Options{Mode: o.Sync, Interval: o.SyncInterval, SegmentSize: o.SegmentBytes, Inline: o.inline}
+}
+
+func (o Options) withDefaults() Options {
+	if o.RingBytes == 0 {
+		o.RingBytes = DefaultRingBytes
+	}
+	if o.Now == nil {
+		o.Now = func() core.Time { return core.TimeOf(time.Now()) }
+	}
+	return o
+}

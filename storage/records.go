@@ -1,0 +1,175 @@
+package storage
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tidemark-db/tidemark/core"
+)
+
+// message is a stored message; arrival orders those that have the same time, entity, type and source.
+type message struct {
+	core.Message
+	arrival uint64
+}
+
+// compareMessages is the order in which messages are read: newest first.
+func compareMessages(a, b *message) int {
+	return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Source, b.Source),
+		cmp.Compare(a.arrival, b.arrival))
+}
+
+// messages keeps messages of one identity side by side; one that equals a stored message in every field is dropped.
+type messages struct {
+	sorted[message]
+	arrivals uint64 // written by the appender only
+}
+
+func (s *messages) add(m core.Message) {
+	probe := message{Message: core.Message{Time: m.Time, Entity: m.Entity, Type: m.Type, Source: m.Source}}
+	for one := range s.from(&probe) {
+		if one.Time != m.Time || one.Entity != m.Entity || one.Type != m.Type || one.Source != m.Source {
+			break
+		}
+		if one.Severity == m.Severity && one.Text == m.Text && one.Tags.Equal(m.Tags) {
+			return
+		}
+	}
+	s.arrivals++
+	s.put(&message{m.Clone(), s.arrivals})
+}
+
+// forget removes the messages of an entity.
+func (s *messages) forget(entity string) {
+	for one := range s.all() {
+		if one.Entity == entity {
+			s.remove(one)
+		}
+	}
+}
+
+// properties holds property records by entity, type and key. Records are replaced, never changed.
+type properties struct{ sorted[core.PropertyRecord] }
+
+func compareRecords(a, b *core.PropertyRecord) int { return a.PropertyKey.Compare(b.PropertyKey) }
+
+// merge applies one update: it writes the tags it names, removes those with an empty value, and leaves the others, as well as tags that a later
+// update has written.
+func (s *properties) merge(p core.Property) {
+	old := s.get(&core.PropertyRecord{PropertyKey: p.PropertyKey})
+	next := &core.PropertyRecord{}
+	if old != nil {
+		next.PropertyKey, next.Tags = old.PropertyKey, slices.Clone(old.Tags)
+	} else {
+		next.PropertyKey = p.PropertyKey.Clone()
+	}
+	for _, tag := range p.Tags {
+		i, found := slices.BinarySearchFunc(next.Tags, tag.Name, func(t core.PropertyTag, name string) int { return cmp.Compare(t.Name, name) })
+		fresh := core.PropertyTag{Tag: tag, Time: p.Time}
+		fresh.Value = strings.Clone(tag.Value)
+		switch {
+		case found && next.Tags[i].Time > p.Time:
+		case found && tag.Value == "":
+			next.Tags = slices.Delete(next.Tags, i, i+1)
+		case found:
+			fresh.Name = next.Tags[i].Name
+			next.Tags[i] = fresh
+		case tag.Value != "":
+			fresh.Name = strings.Clone(tag.Name)
+			next.Tags = slices.Insert(next.Tags, i, fresh)
+		}
+	}
+	if len(next.Tags) == 0 {
+		if old != nil {
+			s.remove(old)
+		}
+		return
+	}
+	for _, tag := range next.Tags {
+		next.Time = max(next.Time, tag.Time)
+	}
+	s.put(next)
+}
+
+// forget removes the records of an entity.
+func (s *properties) forget(entity string) {
+	for r := range s.of(entity, "") {
+		s.remove(r)
+	}
+}
+
+// of yields the records of one entity, and of one type unless that is empty.
+func (s *properties) of(entity, propertyType string) iter.Seq[*core.PropertyRecord] {
+	return func(yield func(*core.PropertyRecord) bool) {
+		for r := range s.from(&core.PropertyRecord{PropertyKey: core.PropertyKey{Entity: entity, Type: propertyType}}) {
+			if r.Entity != entity || propertyType != "" && r.Type != propertyType || !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// historyRow is a stored history row.
+type historyRow struct {
+	core.AlertRow
+	arrival uint64
+}
+
+// compareRows is the order in which history is read: newest first, and of equal times what was stored last.
+func compareRows(a, b *historyRow) int {
+	return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.arrival, a.arrival))
+}
+
+// history keeps the rows of alert changes, and which changes were stored.
+type history struct {
+	rows     sorted[historyRow]
+	arrivals uint64 // written by the appender only
+
+	mu     sync.RWMutex
+	events map[string]struct{}
+}
+
+// known reports whether the change was stored before. A change without an event never was.
+func (h *history) known(event string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	_, ok := h.events[event]
+	return ok && event != ""
+}
+
+// replayed reports whether the changes are those of a batch that was stored before.
+func (h *history) replayed(changes []core.AlertChange) bool {
+	for _, c := range changes {
+		if !h.known(c.Event) {
+			return false
+		}
+	}
+	return len(changes) > 0
+}
+
+// add stores one change, unless it is known.
+func (h *history) add(c core.AlertChange) {
+	if h.known(c.Event) {
+		return
+	}
+	if c.Event != "" {
+		h.mu.Lock()
+		h.events[strings.Clone(c.Event)] = struct{}{}
+		h.mu.Unlock()
+	}
+	if c.Row != nil {
+		h.arrivals++
+		h.rows.put(&historyRow{cloneRow(*c.Row), h.arrivals})
+	}
+}
+
+func cloneRow(r core.AlertRow) core.AlertRow {
+	for _, text := range []*string{&r.Entity, &r.Metric, &r.Rule, &r.Text, &r.Condition, &r.Filter, &r.Window, &r.Schedule} {
+		*text = strings.Clone(*text)
+	}
+	r.Type, r.Tags = core.Status(strings.Clone(string(r.Type))), r.Tags.Clone()
+	return r
+}

@@ -1,0 +1,92 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/journal"
+)
+
+// Report is what Open found and did, for the log and for /health.
+type Report struct {
+	Segments   int           `json:"segments"`
+	Frames     int           `json:"frames"`
+	First      core.Position `json:"first"`
+	Last       core.Position `json:"last"`
+	Series     int           `json:"series"`
+	Samples    int           `json:"samples"`
+	TornBytes  int64         `json:"tornBytes"`            // cut from the end: writes that nobody had been told were stored
+	Damage     []string      `json:"damage,omitempty"`     // ranges that were stored and cannot be read any more
+	Unreadable []string      `json:"unreadable,omitempty"` // sound frames that this program could not decode or apply; at most maxListed are listed
+	Skipped    int           `json:"skipped"`              // frames of that kind
+	Warnings   []string      `json:"warnings,omitempty"`   // repairs that could not be done yet
+	Duration   time.Duration `json:"durationNs"`
+}
+
+// maxListed bounds the list of unreadable frames: the first few tell what is wrong.
+const maxListed = 20
+
+func newReport(r journal.Recovery) Report {
+	report := Report{Segments: r.Segments, Frames: r.Frames, First: core.Position(r.First), Last: core.Position(r.Last)}
+	if r.Torn != nil {
+		report.TornBytes = r.Torn.Bytes
+	}
+	for _, d := range r.Damage {
+		report.addDamage(d.String())
+	}
+	for _, err := range r.Warnings {
+		report.Warnings = append(report.Warnings, err.Error())
+	}
+	return report
+}
+
+func (r *Report) addDamage(text string) { r.Damage = append(r.Damage, text) }
+
+func (r *Report) addUnreadable(p journal.Position, err error) {
+	if r.Skipped++; len(r.Unreadable) < maxListed {
+		r.Unreadable = append(r.Unreadable, fmt.Sprintf("position %d: %v", p, err))
+	}
+}
+
+// Damaged reports whether anything that was acknowledged may be missing.
+func (r Report) Damaged() bool { return len(r.Damage) > 0 || r.Skipped > 0 }
+
+// String is one line for the log, with a line more for each damaged range.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "recovered %d frames (positions %d to %d) from %d segments, %d series, %d samples, in %v", r.Frames, r.First, r.Last,
+		r.Segments, r.Series, r.Samples, r.Duration.Round(time.Millisecond))
+	if r.TornBytes > 0 {
+		fmt.Fprintf(&b, "; cut %d bytes of an unfinished write", r.TornBytes)
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(&b, "; passed over %d frames that cannot be read", r.Skipped)
+	}
+	for _, list := range [][]string{r.Damage, r.Unreadable, r.Warnings} {
+		for _, line := range list {
+			b.WriteString("\n  " + line)
+		}
+	}
+	return b.String()
+}
+
+// Status is a moment's view of an open database, for /health and /metrics.
+type Status struct {
+	Journal  journal.Status
+	End      core.Position
+	Series   int
+	Messages int
+	Records  int // property records
+	Ring     int // bytes of batches in memory
+}
+
+// Status returns the state of the database. Journal.Unavailable says why writes fail, when they do.
+func (db *DB) Status() Status {
+	s := Status{Journal: db.journal.Status(), Series: db.index.Len(), Messages: db.msgs.len(), Records: db.props.len()}
+	db.ring.mu.RLock()
+	defer db.ring.mu.RUnlock()
+	s.End, s.Ring = db.ring.end, db.ring.bytes
+	return s
+}

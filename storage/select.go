@@ -1,0 +1,217 @@
+package storage
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/glob"
+	"github.com/tidemark-db/tidemark/storage/index"
+)
+
+// world is what expressions may ask about.
+type world struct {
+	*state
+	zone *time.Location
+	now  func() core.Time
+}
+
+// compile compiles an expression that is asked at some depth of groups within groups. An empty text gives nil, which lets everything pass.
+func (w *world) compile(c filter.Context, text string, depth int) (*filter.Expr, error) {
+	if text == "" {
+		return nil, nil
+	}
+	return filter.Compiler{Functions: w.functions(depth), Zone: w.zone, Now: w.now}.Compile(c, text)
+}
+
+func (w *world) functions(depth int) filter.Functions {
+	return filter.Functions{
+		Properties: func(entity string, search filter.PropertySearch) (values []string, _ error) {
+			for r := range w.props.of(entity, search.Type) {
+				values = search.Values(values, r)
+			}
+			return values, nil
+		},
+		PropertyTags: func(entity, propertyType string) (map[string]string, error) {
+			tags := map[string]string{}
+			for r := range w.props.of(entity, propertyType) {
+				for _, tag := range r.Tags {
+					tags[tag.Name] = tag.Value
+				}
+			}
+			return tags, nil
+		},
+		HasProperty: func(entity, propertyType string) (bool, error) {
+			for range w.props.of(entity, propertyType) {
+				return true, nil
+			}
+			return false, nil
+		},
+		HasMetric: w.hasMetric,
+		MemberOf:  func(entity, group string) (bool, error) { return w.member(entity, group, depth), nil },
+		EntityTags: func(entity string) (map[string]string, error) {
+			e, _ := w.catalog.findEntity(entity)
+			return e.Tags, nil
+		},
+	}
+}
+
+func (w *world) hasMetric(entity, metric string, within time.Duration) (bool, error) {
+	since := core.MinTime
+	if within > 0 && w.now != nil {
+		since = w.now() - core.Time(within.Milliseconds())
+	}
+	series := w.all()
+	return slices.ContainsFunc(w.index.Select(metric, []string{entity}), func(id index.ID) bool {
+		return series[id].has(core.Range{Start: since, End: core.MaxTime + 1})
+	}), nil
+}
+
+// member holds for enabled groups only: those with an expression have the entities for which it is true, the others those they list. An
+// expression that is faulty selects nobody.
+func (w *world) member(entity, group string, depth int) bool {
+	g := w.catalog.findGroup(group)
+	switch {
+	case g == nil || !g.doc.Enabled || depth >= maxGroupDepth:
+		return false
+	case g.doc.Expression == "":
+		return g.members[entity]
+	case g.faulty.Load():
+		return false
+	}
+	expr := g.exprs[depth].Load()
+	if expr == nil {
+		var err error
+		if expr, err = w.compile(filter.Entities, g.doc.Expression, depth+1); err != nil || expr == nil {
+			g.faulty.Store(true)
+			return false
+		}
+		g.exprs[depth].Store(expr)
+	}
+	e, ok := w.catalog.findEntity(entity)
+	if !ok {
+		return false
+	}
+	match, err := expr.Match(filter.EntityEnv{Entity: &e})
+	return match && err == nil
+}
+
+// selection is the entity part of a query: scope, names, patterns, group, expression. It remembers its answers.
+type selection struct {
+	world    *world
+	scope    core.Scope
+	filter   core.EntityFilter
+	patterns []*glob.Pattern
+	expr     *filter.Expr
+	known    map[string]bool // nil: everything is selected
+	err      error           // first of an expression
+}
+
+func (w *world) selection(scope core.Scope, f core.EntityFilter) (*selection, error) {
+	s := &selection{world: w, scope: scope, filter: f, patterns: globs(f.Patterns)}
+	if !scope.All || !f.All() {
+		s.known = map[string]bool{}
+	}
+	var err error
+	s.expr, err = w.compile(filter.Entities, f.Expression, 0)
+	return s, err
+}
+
+// names returns the entities when they are given by name, nil when they must be searched.
+func (s *selection) names() []string {
+	if len(s.patterns) > 0 || len(s.filter.Names) == 0 {
+		return nil
+	}
+	names := slices.Clone(s.filter.Names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (s *selection) match(entity string) bool {
+	if s.known == nil {
+		return true
+	}
+	yes, ok := s.known[entity]
+	if !ok {
+		yes = s.decide(entity)
+		s.known[entity] = yes
+	}
+	return yes
+}
+
+func (s *selection) decide(entity string) bool {
+	if !s.scope.All && !slices.ContainsFunc(s.scope.Groups, func(group string) bool { return s.world.member(entity, group, 0) }) {
+		return false
+	}
+	if len(s.filter.Names)+len(s.patterns) > 0 && !slices.Contains(s.filter.Names, entity) && !anyMatch(s.patterns, entity) {
+		return false
+	}
+	if s.filter.Group != "" && !s.world.member(entity, s.filter.Group, 0) {
+		return false
+	}
+	if s.expr == nil {
+		return true
+	}
+	e, _ := s.world.catalog.findEntity(entity)
+	return s.test(s.expr, filter.EntityEnv{Entity: &e})
+}
+
+// test evaluates an expression of the query; nil passes. After an error nothing matches, and the query ends with the error.
+func (s *selection) test(expr *filter.Expr, env filter.Env) bool {
+	if expr == nil {
+		return true
+	}
+	yes, err := expr.Match(env)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return yes && s.err == nil
+}
+
+func globs(patterns []string) []*glob.Pattern {
+	compiled := make([]*glob.Pattern, len(patterns))
+	for i, p := range patterns {
+		compiled[i] = glob.Compile(p)
+	}
+	return compiled
+}
+
+func anyMatch(patterns []*glob.Pattern, text string) bool {
+	return slices.ContainsFunc(patterns, func(p *glob.Pattern) bool { return p.Match(text) })
+}
+
+// tagFilters are compiled tag filters: each must find its tag with a value that one of its patterns matches.
+type tagFilters []tagFilter
+
+type tagFilter struct {
+	name     string
+	patterns []*glob.Pattern
+}
+
+func newTagFilters(filters []core.TagFilter) tagFilters {
+	compiled := make(tagFilters, len(filters))
+	for i, f := range filters {
+		compiled[i] = tagFilter{f.Name, globs(f.Patterns)}
+	}
+	return compiled
+}
+
+func (fs tagFilters) match(tags core.Tags) bool {
+	for _, f := range fs {
+		if value, ok := tags.Get(f.name); !ok || !anyMatch(f.patterns, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// cover reports whether every tag has a filter.
+func (fs tagFilters) cover(tags core.Tags) bool {
+	for _, tag := range tags {
+		if !slices.ContainsFunc(fs, func(f tagFilter) bool { return f.name == tag.Name }) {
+			return false
+		}
+	}
+	return true
+}
