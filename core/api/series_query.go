@@ -78,8 +78,10 @@ func decodeSeriesQuery(v gjson.Result) ([]query.Series, error) {
 			q.Aggregate = o.aggregate(name, v)
 		case "transformationOrder":
 			q.TransformationOrder = o.texts(name, v)
-		case "interpolate", "group", "rate", "smooth", "downsample", "forecast", "evaluate", "join":
+		case "interpolate", "group", "rate", "smooth", "downsample", "forecast", "evaluate":
 			q.Transformations[name] = v.Raw
+		case "join": // what old clients call a group with a period
+			q.Transformations["group"] = v.Raw
 		default:
 			if !o.dateField(&q.Dates, name, v) && !o.entityFilter(&q.Entities, name, v) && !o.seriesFlag(&q, name, v) {
 				o.seriesText(&q, name, v)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
@@ -132,7 +133,7 @@ func TestDeepJSON(t *testing.T) {
 	deep := strings.Repeat("[", 10_000_000)
 	for target, status := range map[string]int{
 		"/api/v1/series/insert": 400, "/api/v1/series/query": 400, "/api/v1/messages/query": 400, "/api/v1/metrics/m/rename": 501,
-		"/api/v1/messages/webhook/x": 413, // flattened by a reader of its own
+		"/api/v1/messages/webhook/x": 400,
 	} {
 		rec := w.do("admin", "POST", target, deep)
 		if rec.Code != status {
@@ -284,7 +285,7 @@ func TestMetricsText(t *testing.T) {
 	text := w.do("admin", "GET", "/metrics", "").Body.String()
 	for _, want := range []string{
 		"tidemark_http_requests_total{method=\"GET\",route=\"/api/v1/entities/:entity\",code=\"404\"} 2\n",
-		"tidemark_more 1\n", "process_resident_memory_bytes",
+		"tidemark_more 1\n", "tidemark_http_body_bytes 0\n", "tidemark_http_request_duration_seconds_count{route=\"/api/v1/entities/:entity\"} 2\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -385,6 +386,24 @@ func TestMarkersAreBounded(t *testing.T) {
 func TestDeniedIsOneText(t *testing.T) {
 	if err := auth.Denied(); core.CodeOf(err) != core.Forbidden || err.Error() != "code 15" {
 		t.Error(err)
+	}
+}
+
+func TestZoneName(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	summer := time.Date(2030, 7, 1, 12, 0, 0, 0, time.UTC)
+	for want, zone := range map[string]*time.Location{
+		"Europe/Berlin": berlin, "UTC": time.UTC, "GMT+05:30": time.FixedZone("Local", 19800), "GMT-03:00": time.FixedZone("Local", -10800),
+	} {
+		if got := zoneName(summer.In(zone)); got != want {
+			t.Errorf("%v: %s, want %s", zone, got, want)
+		}
+	}
+	if got := zoneName(summer.In(time.FixedZone("Local", 0))); got != "UTC" {
+		t.Errorf("a local zone without offset: %s", got)
 	}
 }
 

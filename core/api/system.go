@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,11 +58,23 @@ func (c *call) version() error {
 	body = strconv.AppendInt(append(body, `,"currentTime":`...), int64(now), 10)
 	body = appendString(append(body, `,"localDate":`...), local.Format("2006-01-02 15:04:05.000"))
 	body = appendString(append(body, `,"startDate":`...), dates.FormatISO(s.started))
-	body = appendString(append(body, `,"timeZone":{"name":`...), s.Zone.String())
+	body = appendString(append(body, `,"timeZone":{"name":`...), zoneName(local))
 	body = strconv.AppendInt(append(body, `,"offsetMinutes":`...), int64(offset/60), 10)
 	body = appendString(append(body, `}},"settings":{"hostname":`...), s.Hostname)
 	body = appendString(append(body, `,"server.url":`...), s.URL)
 	return c.sendJSON(append(body, "}}"...))
+}
+
+// zoneName is the ID of the server zone. That of the operating system may be known by its rules only: clients get its offset then.
+func zoneName(local time.Time) string {
+	name, offset := local.Location().String(), local.Format("-07:00")
+	switch {
+	case name != "Local":
+		return name
+	case offset == "+00:00":
+		return "UTC"
+	}
+	return "GMT" + offset
 }
 
 // permissions describes the caller to himself.
@@ -142,6 +153,9 @@ type stats struct{ set *metrics.Set }
 
 func newStats(set *metrics.Set) *stats { return &stats{set} }
 
+// durations are the upper bounds, in seconds, of the histogram: from what memory answers, over one fsync, to what a user gives up on.
+var durations = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 1, 5, 30}
+
 // done counts one request. Routes are labelled by their pattern, so that names in paths make no new time series.
 func (s *stats) done(c *call, took core.Time) {
 	status := c.status
@@ -151,7 +165,8 @@ func (s *stats) done(c *call, took core.Time) {
 	labels := fmt.Sprintf(`{method=%q,route=%q,code="%d"}`, knownMethod(c.r.Method), c.route, status)
 	s.set.GetOrCreateCounter("tidemark_http_requests_total" + labels).Inc()
 	if c.route != "none" {
-		s.set.GetOrCreateHistogram(fmt.Sprintf(`tidemark_http_request_duration_seconds{route=%q}`, c.route)).Update(float64(took) / 1000)
+		name := fmt.Sprintf(`tidemark_http_request_duration_seconds{route=%q}`, c.route)
+		s.set.GetOrCreatePrometheusHistogramExt(name, durations).Update(float64(took) / 1000)
 	}
 }
 
@@ -164,7 +179,7 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// metrics writes the Prometheus text of this server.
+// metrics writes the Prometheus text: what this package counts, then what the rest of the server adds.
 func (c *call) metrics() error {
 	h := c.Header()
 	h.Set("Content-Type", plainType)
@@ -174,6 +189,5 @@ func (c *call) metrics() error {
 	if c.server.Metrics != nil {
 		c.server.Metrics(c)
 	}
-	metrics.WriteProcessMetrics(io.Writer(c))
 	return nil
 }

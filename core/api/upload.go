@@ -234,7 +234,7 @@ func (u *upload) take(chunk core.Parsed) error {
 	samples, records := b.Samples.Len(), b.Len()
 	if !u.test {
 		if !u.rules {
-			hideFromRules(b)
+			b.HideFromRules()
 		}
 		b.Origin = u.request.Origin
 		receipt, err := u.c.submit(b)
@@ -249,18 +249,6 @@ func (u *upload) take(chunk core.Parsed) error {
 }
 
 // hideFromRules makes the records invisible to the rule engine.
-func hideFromRules(b *core.Batch) {
-	for i := range b.Samples.Flags {
-		b.Samples.Flags[i] &^= core.ForRules
-	}
-	for i := range b.Messages {
-		b.Messages[i].Flags &^= core.ForRules
-	}
-	for i := range b.Properties {
-		b.Properties[i].Flags &^= core.ForRules
-	}
-}
-
 // answer is the contract's object, with the rejected lines beside it.
 func (u *upload) answer() error {
 	c := u.c

@@ -437,3 +437,24 @@ func TestSameOrigin(t *testing.T) {
 		}
 	}
 }
+
+// Whatever an address filter holds, it is read or refused, and what was read admits its own addresses.
+func FuzzAddresses(f *testing.F) {
+	for _, seed := range []string{"", "10.0.0.0/8 192.0.2.1", "2001:db8::/32", "::ffff:10.0.0.1", "10.0.0.1/33", "x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		prefixes, err := parseAddresses(text)
+		if err != nil {
+			if core.CodeOf(err) != core.Invalid {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, p := range prefixes {
+			if !(User{Addresses: text}).admits(p.Addr()) {
+				t.Fatalf("%q does not admit %v", text, p.Addr())
+			}
+		}
+	})
+}

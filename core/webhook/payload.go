@@ -120,11 +120,11 @@ func (f *flat) expand(at int) error {
 	if first := firstByte([]byte(one.raw)); !one.text || first != '{' && first != '[' {
 		return nil
 	}
+	if depth([]byte(one.raw)) > f.maxDepth {
+		return tooDeep(f.maxDepth)
+	}
 	root, err := parseJSON([]byte(one.raw), f.maxDepth)
 	if err != nil {
-		if core.CodeOf(err) == core.TooLarge {
-			return err
-		}
 		return nil // text that only looks like JSON is an ordinary tag
 	}
 	// The children take the place of their parent, so that document order still decides between equal names.
@@ -137,10 +137,14 @@ func (f *flat) expand(at int) error {
 	return nil
 }
 
+func tooDeep(limit int) error {
+	return core.Errorf(core.Invalid, "JSON is nested deeper than limits.depth (%d levels)", limit)
+}
+
 // parseJSON checks an object or array before it is walked: the JSON library recurses without a limit.
 func parseJSON(body []byte, maxDepth int) (gjson.Result, error) {
 	if depth(body) > maxDepth {
-		return gjson.Result{}, core.Errorf(core.TooLarge, "JSON is nested deeper than %d levels", maxDepth)
+		return gjson.Result{}, tooDeep(maxDepth)
 	}
 	if !gjson.ValidBytes(body) {
 		return gjson.Result{}, core.Errorf(core.Invalid, "webhook body is not valid JSON")
