@@ -132,18 +132,24 @@ const (
 	lastYear  = 2060
 )
 
-// offsets lists the offsets of a zone.
+// offsets lists the offsets of a zone. ZoneBounds may call an instant the end of its own zone (the last day of leap years beyond
+// the table of a zone file): then a day is a small enough step.
 func offsets(zone *time.Location) []abi.ZoneOffset {
 	var list []abi.ZoneOffset
-	for t := time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC).In(zone); ; {
-		_, seconds := t.Zone()
-		list = append(list, abi.ZoneOffset{From: t.UnixMilli(), Seconds: seconds})
+	for t := time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC).In(zone); t.Year() <= lastYear; {
+		if _, seconds := t.Zone(); len(list) == 0 || list[len(list)-1].Seconds != seconds {
+			list = append(list, abi.ZoneOffset{From: t.UnixMilli(), Seconds: seconds})
+		}
 		_, end := t.ZoneBounds()
-		if end.IsZero() || end.Year() > lastYear {
-			return list
+		if end.IsZero() {
+			break
+		}
+		if !end.After(t) {
+			end = t.AddDate(0, 0, 1)
 		}
 		t = end
 	}
+	return list
 }
 
 func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {

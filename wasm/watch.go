@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -24,6 +25,20 @@ func (h *Host) Run(ctx context.Context) error {
 			h.unloadIdle(h.options.Now().Add(-idleUnload))
 		}
 	}
+}
+
+// Warm loads every plugin once and unloads it again, so that its code lies in the cache folder when it is needed: compiling a Go plugin
+// takes seconds, loading it from the cache 0.1 s. It returns the faults of all plugins.
+func (h *Host) Warm(ctx context.Context) error {
+	var faults []error
+	for _, p := range h.Plugins() {
+		if _, err := p.Manifest(ctx); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		p.unload()
+	}
+	return errors.Join(faults...)
 }
 
 // unloadIdle unloads what was last used before t.

@@ -98,9 +98,16 @@ func text(r record, column int) []byte {
 	return r.cells[column].text
 }
 
+// find gives the row filter a cell. A number is given in plain notation, so that `number('t') > 0` means the same in every file.
 func (p *parser) find(r record, column string) (string, bool) {
 	i, ok := p.plan.find(column)
-	return string(text(r, i)), ok
+	b := text(r, i)
+	if p.number.special() {
+		if _, _, isNumber := p.number.parse(b); isNumber {
+			b = p.number.buf
+		}
+	}
+	return string(b), ok
 }
 
 // join puts the cells of some columns together with dashes.
@@ -374,12 +381,15 @@ type numbers struct {
 	buf               []byte
 }
 
+// special reports whether numbers are not written in plain notation.
+func (n *numbers) special() bool { return n.grouping != 0 || n.decimal != '.' }
+
 // exactDigits is how many digits float64 surely gives back.
 const exactDigits = 15
 
 // parse reads one cell. exact is the decimal text when the number has more digits than float64 surely keeps.
 func (n *numbers) parse(b []byte) (v float64, exact string, ok bool) {
-	if n.grouping != 0 || n.decimal != '.' {
+	if n.special() {
 		n.buf = n.buf[:0]
 		for _, c := range b {
 			switch c {

@@ -147,7 +147,7 @@ series e:stn-9 d:2021-05-03T11:00:00Z m:pm2.5=7.25`,
 		{
 			name: "European notation",
 			config: `{"delimiter":";","decimalSeparator":",","groupingSeparator":".","timestampColumns":"Date,Time","timestampPattern":"dd/MM/yyyy-HH.mm.ss",
-				"defaultEntity":"road-1","renamedColumns":{"CO(GT)":"co"},"tagColumns":"Lane"}`,
+				"defaultEntity":"road-1","renamedColumns":{"CO(GT)":"co"},"tagColumns":"Lane","filter":"number('co') > 2.5 AND number('Count') = 1360"}`,
 			file:      "\uFEFFDate;Time;Lane;CO(GT);Count\r\n03/05/2021;8.00.00;A 1;2,6;1.360\r\n",
 			wantLines: 2,
 			want: `

@@ -283,6 +283,9 @@ func (p *parser) snapshotLine(rest, line []byte) error {
 		return nil
 	}
 	p.flushTotals()
+	if p.current != "" {
+		p.flushConfig() // pairs that came after the last ZZZZ line belong to its snapshot
+	}
 	p.current = string(id)
 	p.times[p.current] = t
 	if p.entity == "" {

@@ -153,6 +153,7 @@ func TestRealFiles(t *testing.T) {
 			"2023-11-27T21:33:05Z linhost4 nmon.disk_group_backlog_time_(ms)=0 t:id=grp1",
 			`property 2023-11-27T21:33:07Z linhost4 nmon.process k:pid=0016719 v:command=app-server v:fullcommand=app-server --listen :8080,:8081 --tags a,b="c d"`,
 			"property 2023-11-27T21:33:05Z linhost4 nmon.jfs k:id=/data1 v:file_system=/data1",
+			"property 2023-11-27T21:33:05Z linhost4 configuration v:steal=1",
 		}},
 		{file: "aix53-nmon64-no-date.nmon", want: []string{
 			"2011-03-03T00:00:04Z aixhost3 nmon.cpu.user%=16 t:id=1",
