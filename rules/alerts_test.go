@@ -1,0 +1,136 @@
+package rules_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/rules"
+	"github.com/tidemark-db/tidemark/rules/rulestest"
+)
+
+func TestQueryFilters(t *testing.T) {
+	w := newWorld(t, rulestest.NewSandbox(start), `
+name: Hot
+type: series
+filter: {metric: temp}
+condition: 'value > 80'
+severity: major
+---
+name: down
+type: message
+filter: {type: status}
+condition: 'message == "down"'
+severity: undefined
+`)
+	w.box.AddEntity(core.Entity{Name: "a", Enabled: true, Tags: map[string]string{"site": "north"}}, "edge")
+	w.advance()
+	w.insert("series e:b m:temp=90", "series e:a m:temp=90")
+	w.advance()
+	w.box.SetClock(start + 60_000)
+	w.insert("message e:a t:type=status t:severity=fatal m:down")
+	w.advance()
+	yes := true
+	for name, c := range map[string]struct {
+		filter core.AlertFilter
+		want   string
+	}{
+		"all":          {core.AlertFilter{Scope: core.AllEntities}, "a/message/3 a/temp/2 b/temp/1"},
+		"rule pattern": {core.AlertFilter{Scope: core.AllEntities, Rules: []string{"H*"}}, "a/temp/2 b/temp/1"},
+		"rule case":    {core.AlertFilter{Scope: core.AllEntities, Rules: []string{"hot"}}, ""},
+		"metric":       {core.AlertFilter{Scope: core.AllEntities, Metrics: []string{"message"}}, "a/message/3"},
+		"severities":   {core.AlertFilter{Scope: core.AllEntities, Severities: []core.Severity{core.Major}}, "a/temp/2 b/temp/1"},
+		"min severity": {core.AlertFilter{Scope: core.AllEntities, MinSeverity: core.Critical}, "a/message/3"},
+		"acknowledged": {core.AlertFilter{Scope: core.AllEntities, Acknowledged: &yes}, ""},
+		"entity":       {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Names: []string{"b"}}}, "b/temp/1"},
+		"pattern":      {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Patterns: []string{"*"}}}, "a/message/3 a/temp/2 b/temp/1"},
+		"group":        {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Group: "edge"}}, "a/message/3 a/temp/2"},
+		"expression":   {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Expression: "tags.site = 'north'"}}, "a/message/3 a/temp/2"},
+		"open time":    {core.AlertFilter{Scope: core.AllEntities, Range: core.Range{Start: start, End: start + 60_000}}, "a/temp/2 b/temp/1"},
+		"scope":        {core.AlertFilter{Scope: core.Scope{Groups: []string{"edge"}}}, "a/message/3 a/temp/2"},
+		"no scope":     {core.AlertFilter{}, ""},
+	} {
+		list, err := w.engine.Query(t.Context(), c.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range list {
+			got = append(got, fmt.Sprintf("%s/%s/%d", a.Entity, a.Metric, a.ID))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+	if _, err := w.engine.Query(t.Context(), core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Expression: "(("}}); err == nil {
+		t.Error("a broken expression gives no error")
+	}
+}
+
+// transport keeps bodies and answers 200.
+type transport struct{ bodies chan string }
+
+func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	tr.bodies <- r.Header.Get("Authorization") + " " + string(body)
+	return &http.Response{StatusCode: 200, Status: "200 OK", Body: http.NoBody, Request: r}, nil
+}
+
+// TestFromRecordToRequest runs the engine and its outbox: a record opens, silence closes nothing by itself, a tick fires the no-data rule.
+func TestFromRecordToRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := rulestest.NewSandbox(core.TimeOf(time.Now()))
+		clock := func() core.Time {
+			box.SetClock(core.TimeOf(time.Now()))
+			return box.Now()
+		}
+		tr := transport{make(chan string, 10)}
+		c := rules.Config{Log: box, Ingest: box, Reader: box, Catalog: box, Clock: clock, Files: fstest.MapFS{"r.yaml": &fstest.MapFile{Data: []byte(`
+name: silent
+type: series
+filter: {metric: beat}
+window: {duration: 1m, check_on_exit: true}
+condition: 'count() == 0'
+actions: [{kind: webhook, url: 'https://h.example/', headers: {Authorization: 'Bearer ${secret("T")}'}, json: {e: '${entity}', s: '${status}'}}]
+`)}}}
+		c.Outbox.Transport = tr
+		c.Outbox.Secrets = func(string) (string, bool) { return "tok", true }
+		e, err := rules.Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Run(ctx) }()
+		b := &core.Batch{}
+		b.Add(b.Ref(core.SeriesKey{Metric: "beat", Entity: "pump"}), clock(), 1)
+		if _, err := box.Append(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if got := <-tr.bodies; got != `Bearer tok {"e":"pump","s":"OPEN"}` {
+			t.Errorf("request %s", got)
+		}
+		if d := time.Since(began); d < time.Minute || d > 62*time.Second {
+			t.Errorf("fired after %s of silence, want a minute and at most a tick", d)
+		}
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		for d := range box.Documents(t.Context(), core.DocumentQuery{Kind: core.DocOutbox}) {
+			t.Errorf("left in the queue: %s", d.Body)
+		}
+	})
+}
