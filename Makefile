@@ -1,0 +1,67 @@
+# Everything here needs the Go toolchain and make, nothing else; race tests also need a C compiler.
+GO       ?= go
+BIN      := bin/tidemark
+PLUGINS  := csv nmon alert
+MODULES  := $(PLUGINS:%=plugins/dist/%.wasm)
+SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.*')
+FUZZTIME ?= 20s
+
+# One folder of compiled plugins serves the server under test and all tests.
+export TIDEMARK_COMPILE_CACHE ?= $(CURDIR)/.cache/wasm
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: warm ## build and start the server on 127.0.0.1:8088, with its data in ./tidemark-data
+	./$(BIN) serve --data ./tidemark-data --config ./examples/quickstart/config
+
+build: $(BIN) ## build bin/tidemark with its plugins in it
+
+plugins: $(MODULES) ## compile the built-in plugins to WebAssembly
+
+# The server compiles a plugin when it is first used; here it is done before, for the tests and for make run.
+warm: $(BIN)
+	@./$(BIN) plugin warm
+
+$(BIN): $(SOURCES) $(MODULES) go.mod go.sum
+	$(GO) build -buildvcs=false -trimpath -ldflags='-s -w' -o $@ ./cmd/tidemark
+
+plugins/dist/%.wasm: $(SOURCES) go.mod go.sum
+	GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -trimpath -buildmode=c-shared -ldflags='-s -w' -o $@ ./plugins/$*/module
+
+test: warm ## run all tests: unit, scripts, 500 crash seeds
+	TIDEMARK_CRASH_SEEDS=500 $(GO) test ./...
+
+check: warm ## vet, format, race detector and invariants, 32-bit, import policy, documents
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./wasm/guest ./plugins/...
+	GOOS=darwin $(GO) vet ./...
+	GOARCH=arm64 $(GO) vet ./storage/... ./wasm/...
+	CGO_ENABLED=1 TIDEMARK_CRASH_SEEDS=100 $(GO) test -race -tags invariants -timeout 15m ./...
+	GOARCH=386 TIDEMARK_CRASH_SEEDS=100 $(GO) test ./core/... ./storage/... ./rules/...
+	$(GO) test -count=1 -run 'TestImportPolicy|TestNamesInDocsExist|TestPackagesHaveDocs' ./cmd/tidemark
+
+fuzz: ## run every fuzz target for FUZZTIME (20s)
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+crash: warm ## 10,000 crash seeds, every prefix of writes for 200 of them, 100 rounds of kill -9
+	TIDEMARK_CRASH_SEEDS=10000 TIDEMARK_CRASH_PREFIX_SEEDS=200 $(GO) test -count=1 -timeout 60m -run 'Crash' ./storage/...
+	TIDEMARK_KILL_ROUNDS=100 $(GO) test -count=1 -timeout 60m -run 'TestKill' ./cmd/tidemark
+
+bench: warm ## the figures of BENCH.md: end to end through HTTP, then the packages
+	./$(BIN) bench
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./core/... ./storage/... ./rules/... ./wasm/...
+
+clean: ## remove what was built, not your data
+	rm -rf bin .cache plugins/dist/*.wasm
+
+
+.PHONY: warm help run build plugins test check fuzz crash bench clean

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// benchCmd measures a server that it starts itself in a temporary directory. Bodies are rendered before the clock starts, and sent over
+// plain connections, so that the client costs the shared cores as little as possible.
+type benchCmd struct {
+	Scale float64       `default:"1" help:"Multiply the amount of work."`
+	Idle  time.Duration `default:"60s" help:"How long to watch the idle server."`
+	Only  string        `help:"Run the measurements whose name contains this text."`
+}
+
+// measurement is one row of the table.
+type measurement struct {
+	name    string
+	sync    string // sync mode of the server
+	clients int
+	unit    string
+	target  float64 // at least
+	perBody float64 // units in one body
+	bodies  int
+	render  func(i int) request
+}
+
+// request is one HTTP request before it is put into bytes.
+type request struct {
+	path, contentType string
+	body              []byte
+}
+
+var measurements = []measurement{
+	{name: "series/insert JSON, 1,000 samples a request", sync: "1s", clients: 4, unit: "samples/s", target: 300_000, perBody: 1000, bodies: 2000, render: jsonInsert},
+	{name: "text commands, ten m: fields a line", sync: "1s", clients: 4, unit: "samples/s", target: 500_000, perBody: 1000, bodies: 4000, render: commandInsert},
+	{name: "webhook, 1 KB JSON", sync: "always", clients: 16, unit: "requests/s", target: 5_000, perBody: 1, bodies: 30_000, render: webhookInsert},
+}
+
+func (b *benchCmd) Run() error {
+	fmt.Printf("%s/%s, %d cores, %s\n\n| Measurement | Clients | Sync | Result | Target |\n|---|---|---|---|---|\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	for _, m := range measurements {
+		if !strings.Contains(m.name, b.Only) {
+			continue
+		}
+		m.bodies = max(m.clients, int(float64(m.bodies)*b.Scale))
+		rate, err := m.run()
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		fmt.Printf("| %s | %d | %s | %.0f %s | >= %.0f |\n", m.name, m.clients, m.sync, rate, m.unit, m.target)
+	}
+	if strings.Contains("idle", b.Only) {
+		return b.watchIdle()
+	}
+	return nil
+}
+
+// benchServer is a server in a process of its own.
+type benchServer struct {
+	cmd *exec.Cmd
+	dir string
+	url string // host:port
+}
+
+const benchPassword = "bench-password"
+
+func startBenchServer(syncMode string) (*benchServer, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tidemark-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &benchServer{dir: dir}
+	s.cmd = exec.Command(self, "serve", "--http", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--config", filepath.Join(dir, "config"), "--sync", syncMode, "--log-level", "warn")
+	s.cmd.Env = append(os.Environ(), "TIDEMARK_ADMIN_USER=bench", "TIDEMARK_ADMIN_PASSWORD="+benchPassword)
+	s.cmd.Stderr = os.Stderr
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(out)
+	for s.url == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return nil, fmt.Errorf("the server did not start: %w", err)
+		}
+		if _, addr, ok := strings.Cut(line, "ready on http://"); ok {
+			s.url = strings.TrimSpace(addr)
+		}
+	}
+	go io.Copy(io.Discard, lines) // ends with the process, which stop waits for
+	return s, nil
+}
+
+func (s *benchServer) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	err := s.cmd.Wait()
+	return firstError(err, os.RemoveAll(s.dir))
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run returns units a second.
+func (m *measurement) run() (rate float64, err error) {
+	s, err := startBenchServer(m.sync)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = firstError(err, s.stop()) }()
+	perClient := m.bodies / m.clients
+	wires := make([][]byte, perClient*m.clients)
+	for i := range wires {
+		wires[i] = m.render(i).wire(s.url)
+	}
+	var wg sync.WaitGroup
+	faults := make([]error, m.clients)
+	start := time.Now()
+	for c := range m.clients {
+		wg.Go(func() { faults[c] = send(s.url, wires[c*perClient:(c+1)*perClient]) })
+	}
+	wg.Wait()
+	elapsed := time.Since(start)
+	return float64(len(wires)) * m.perBody / elapsed.Seconds(), firstError(faults...)
+}
+
+func (r request) wire(host string) []byte {
+	var b bytes.Buffer
+	credentials := base64.StdEncoding.EncodeToString([]byte("bench:" + benchPassword))
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", r.path, host, credentials, r.contentType, len(r.body))
+	b.Write(r.body)
+	return b.Bytes()
+}
+
+// send writes requests over one connection, each after the answer to the one before.
+func send(host string, wires [][]byte) error {
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	answers := bufio.NewReaderSize(conn, 16<<10)
+	for _, wire := range wires {
+		if _, err := conn.Write(wire); err != nil {
+			return err
+		}
+		if err := readAnswer(answers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAnswer reads one answer with a Content-Length and insists on 2xx.
+func readAnswer(r *bufio.Reader) error {
+	status, err := r.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	length := 0
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		if line = strings.TrimSpace(line); line == "" {
+			break
+		}
+		if name, v, _ := strings.Cut(line, ":"); strings.EqualFold(name, "Content-Length") {
+			if length, err = strconv.Atoi(strings.TrimSpace(v)); err != nil {
+				return err
+			}
+		}
+	}
+	body := make([]byte, length)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(status, "HTTP/1.1 2") {
+		return fmt.Errorf("%s: %s", strings.TrimSpace(status), body)
+	}
+	return nil
+}
+
+const benchStart = 1767225600000 // 2026-01-01T00:00:00Z
+
+// jsonInsert renders 100 series of 10 samples.
+func jsonInsert(i int) request {
+	b := []byte{'['}
+	for s := range 100 {
+		if s > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `{"entity":"host-%d","metric":"metric_%d","tags":{"dc":"eu"},"data":[`, s/10+10*(i%10), s%10)
+		for n := range 10 {
+			if n > 0 {
+				b = append(b, ',')
+			}
+			b = fmt.Appendf(b, `{"t":%d,"v":%d.%02d}`, benchStart+(i*10+n)*1000, (i+s+n)%100, n)
+		}
+		b = append(b, "]}"...)
+	}
+	return request{"/api/v1/series/insert", "application/json", append(b, ']')}
+}
+
+// commandInsert renders 100 lines of ten fields.
+func commandInsert(i int) request {
+	var b []byte
+	for line := range 100 {
+		b = fmt.Appendf(b, "series e:host-%d ms:%d", line, benchStart+i*1000)
+		for m := range 10 {
+			b = fmt.Appendf(b, " m:metric_%d=%d.%02d", m, (i+line+m)%100, m)
+		}
+		b = append(b, " t:dc=eu\n"...)
+	}
+	return request{"/api/v1/command", "text/plain", b}
+}
+
+// webhookInsert renders a build notification of 1 KB.
+func webhookInsert(i int) request {
+	b := fmt.Appendf(nil, `{"job":"api","build":{"number":%d,"status":"SUCCESS","branch":"main","duration":1250.5,"ok":true},"steps":[`, i)
+	for s := 0; len(b) < 960; s++ {
+		if s > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `{"name":"step-%d","ms":%d,"result":"passed"}`, s, s*17)
+	}
+	return request{"/api/v1/messages/webhook/ci?command.message=job&exclude=steps*.ms", "application/json", append(b, "]}"...)}
+}
+
+// watchIdle reports what a server without work writes and how much memory it holds.
+func (b *benchCmd) watchIdle() error {
+	s, err := startBenchServer("always")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	<-ctx.Done() // start-up work ends
+	cancel()
+	before, err := processNumber(s.cmd.Process.Pid, "io", "write_bytes:")
+	if err != nil {
+		return firstError(err, s.stop())
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), b.Idle)
+	<-ctx.Done()
+	cancel()
+	after, err1 := processNumber(s.cmd.Process.Pid, "io", "write_bytes:")
+	rss, err2 := processNumber(s.cmd.Process.Pid, "status", "VmRSS:")
+	fmt.Printf("| idle for %s: bytes written | 0 | always | %d | 0 |\n| idle: RSS, no plugin resident | 0 | always | %d MB | <= 64 |\n", b.Idle, after-before, rss>>10)
+	return firstError(err1, err2, s.stop())
+}
+
+// processNumber reads one number of /proc.
+func processNumber(pid int, file, field string) (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, field); ok {
+			return strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/%s has no %s", pid, file, field)
+}

@@ -1,0 +1,357 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Config is everything that can be set. A setting comes from, later beats earlier: the default, tidemark.yaml in the configuration
+// folder, the environment (TIDEMARK_ and the name in upper case, dots as underscores), a flag.
+type Config struct {
+	Data      string // data directory
+	Dir       string // configuration folder: tidemark.yaml, rules/*.yaml, parsers/*.yaml, plugins/*.wasm
+	HTTP      string // listen address
+	Sync      string // always, never, or an interval
+	Zone      *time.Location
+	Memory    int64 // bytes; heap, caches and plugins together
+	LogLevel  string
+	ServerURL string
+
+	AdminUser     string
+	AdminPassword string
+
+	CompileCache       string
+	PluginMemory       int64
+	InterpretedPlugins bool
+
+	BodyBytes     int64
+	BodiesBytes   int64
+	UploadBytes   int64
+	ResponseBytes int64
+	Records       int64
+	Rejects       int64
+	LineBytes     int64
+	JSONDepth     int64
+
+	RulesWait time.Duration
+	Backoff   []time.Duration
+}
+
+// setting is one row of the table that drives the file, the environment and the flags alike.
+type setting struct {
+	name  string // as in tidemark.yaml, nested by dots
+	value string // default
+	help  string
+	set   func(c *Config, text string) error
+}
+
+var settings = []setting{
+	{"data", "./tidemark-data", "data directory", text(func(c *Config) *string { return &c.Data })},
+	{"http", "127.0.0.1:8088", "address to listen on; port 0 picks a free one", address(func(c *Config) *string { return &c.HTTP })},
+	{"sync", "always", "when writes reach the disk: always, an interval such as 1s (a power cut loses at most that), or never", syncMode},
+	{"zone", "Local", "time zone of the server, an IANA name", zone},
+	{"memory", "auto", "memory budget: heap, caches and plugins together; auto is a quarter of the machine's, at least 64MiB", memory},
+	{"log.level", "info", "debug, info, warn or error", oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
+	{"server.url", "", "address of this server in links; default: the one it listens on", text(func(c *Config) *string { return &c.ServerURL })},
+	{"admin.user", "admin", "name of the administrator that the first start creates", text(func(c *Config) *string { return &c.AdminUser })},
+	{"admin.password", "", "its password; default: a generated one, written to admin-credentials in the data directory", text(func(c *Config) *string { return &c.AdminPassword })},
+	{"compile.cache", "", "folder for compiled plugins; default: wasm-cache in the data directory", text(func(c *Config) *string { return &c.CompileCache })},
+	{"plugins.memory", "64MiB", "memory of one plugin instance", size(func(c *Config) *int64 { return &c.PluginMemory })},
+	{"plugins.interpreted", "false", "run plugins/*.wasm also where they can only be interpreted, some 50 times slower", boolean(func(c *Config) *bool { return &c.InterpretedPlugins })},
+	{"webhooks.backoff", "5s,5m,30m,2h,5h,10h,14h,20h,24h", "waits between the attempts of a notification; after the last it becomes a dead letter", durations},
+	{"limits.body", "64MiB", "largest decompressed request body", size(func(c *Config) *int64 { return &c.BodyBytes })},
+	{"limits.upload", "1GiB", "largest decompressed csv or nmon upload", size(func(c *Config) *int64 { return &c.UploadBytes })},
+	{"limits.records", "1000000", "records in one request", size(func(c *Config) *int64 { return &c.Records })},
+	{"limits.line", "512KiB", "bytes of one text command; the contract allows 131072 characters", size(func(c *Config) *int64 { return &c.LineBytes })},
+	{"limits.bodies", "256MiB", "all request bodies in memory at one time", size(func(c *Config) *int64 { return &c.BodiesBytes })},
+	{"limits.response", "256MiB", "largest answer", size(func(c *Config) *int64 { return &c.ResponseBytes })},
+	{"limits.rejects", "100", "rejected lines that an upload lists; more are counted", size(func(c *Config) *int64 { return &c.Rejects })},
+	{"limits.depth", "64", "nesting of JSON bodies", size(func(c *Config) *int64 { return &c.JSONDepth })},
+	{"rules.wait", "250ms", "how long an insert waits for rules to see it", duration(func(c *Config) *time.Duration { return &c.RulesWait })},
+}
+
+// loadConfig collects all settings. Every fault is listed, with where it stands.
+func loadConfig(dir string, flags map[string]string, env []string) (Config, error) {
+	c := Config{Dir: dir}
+	var faults []error
+	apply := func(source, name, value string) {
+		s := findSetting(name)
+		if s == nil {
+			faults = append(faults, fmt.Errorf("%s: no setting is called %q%s", source, name, suggestion(name)))
+			return
+		}
+		if err := s.set(&c, value); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %s: %w", source, name, err))
+		}
+	}
+	for _, s := range settings {
+		apply("default", s.name, s.value)
+	}
+	file, err := readSettings(filepath.Join(dir, "tidemark.yaml"))
+	if err != nil {
+		faults = append(faults, err)
+	}
+	for _, name := range sortedNames(file) {
+		apply("tidemark.yaml", name, file[name])
+	}
+	for _, s := range settings {
+		key := envName(s.name)
+		for _, pair := range env {
+			if value, ok := strings.CutPrefix(pair, key+"="); ok {
+				apply("environment variable "+key, s.name, value)
+			}
+		}
+	}
+	for _, name := range sortedNames(flags) {
+		apply("--"+name, name, flags[name])
+	}
+	if c.CompileCache == "" {
+		c.CompileCache = filepath.Join(c.Data, "wasm-cache")
+	}
+	if len(faults) > 0 {
+		return c, errors.Join(faults...)
+	}
+	return c, nil
+}
+
+func findSetting(name string) *setting {
+	for i := range settings {
+		if settings[i].name == name {
+			return &settings[i]
+		}
+	}
+	return nil
+}
+
+func envName(name string) string {
+	return "TIDEMARK_" + strings.ToUpper(strings.ReplaceAll(name, ".", "_"))
+}
+
+func sortedNames(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// suggestion names the closest setting, if one is close.
+func suggestion(name string) string {
+	best, bestDistance := "", 3
+	for _, s := range settings {
+		if d := distance(name, s.name); d < bestDistance {
+			best, bestDistance = s.name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", best)
+}
+
+// distance is the Levenshtein distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// readSettings reads a settings file into dotted names. A file that does not exist has no settings.
+func readSettings(path string) (map[string]string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	var doc map[string]any
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+	}
+	flat := map[string]string{}
+	flatten(flat, "", doc)
+	return flat, nil
+}
+
+func flatten(into map[string]string, prefix string, doc map[string]any) {
+	for name, value := range doc {
+		if nested, ok := value.(map[string]any); ok {
+			flatten(into, prefix+name+".", nested)
+			continue
+		}
+		into[prefix+name] = fmt.Sprint(value)
+	}
+}
+
+func text(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		return nil
+	}
+}
+
+func address(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		_, port, err := net.SplitHostPort(v)
+		if err != nil {
+			return fmt.Errorf("%q is not an address: write host:port, for example 127.0.0.1:8088", v)
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Errorf("%q is not a port between 0 and 65535 (got %d)", port, n)
+		}
+		*field(c) = v
+		return nil
+	}
+}
+
+func oneOf(field func(*Config) *string, allowed ...string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if !slices.Contains(allowed, v) {
+			return fmt.Errorf("%q is none of %s", v, strings.Join(allowed, ", "))
+		}
+		*field(c) = v
+		return nil
+	}
+}
+
+func syncMode(c *Config, v string) error {
+	if v != "always" && v != "never" {
+		if d, err := time.ParseDuration(v); err != nil || d <= 0 {
+			return fmt.Errorf("%q is neither always, never nor an interval such as 1s", v)
+		}
+	}
+	c.Sync = v
+	return nil
+}
+
+func zone(c *Config, v string) error {
+	if v == "Local" {
+		v = localZone()
+	}
+	loc, err := time.LoadLocation(v)
+	if err != nil {
+		return fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", v)
+	}
+	c.Zone = loc
+	return nil
+}
+
+// localZone is the IANA name of the system's zone, which clients ask for; UTC when the system does not tell.
+func localZone() string {
+	if name := os.Getenv("TZ"); name != "" {
+		return strings.TrimPrefix(name, ":")
+	}
+	if target, err := os.Readlink("/etc/localtime"); err == nil {
+		if _, name, ok := strings.Cut(target, "zoneinfo/"); ok {
+			return name
+		}
+	}
+	return "UTC"
+}
+
+func boolean(field func(*Config) *bool) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", v)
+		}
+		*field(c) = b
+		return nil
+	}
+}
+
+func duration(field func(*Config) *time.Duration) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is not a duration such as 250ms, 10s or 2h", v)
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+func durations(c *Config, v string) error {
+	c.Backoff = nil
+	for part := range strings.SplitSeq(v, ",") {
+		d, err := time.ParseDuration(strings.TrimSpace(part))
+		if err != nil || d <= 0 {
+			return fmt.Errorf("%q is not a list of durations such as 5s,5m,2h", v)
+		}
+		c.Backoff = append(c.Backoff, d)
+	}
+	return nil
+}
+
+func size(field func(*Config) *int64) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := parseSize(v)
+		if err != nil {
+			return err
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+// leastMemory is what an idle server with one plugin needs.
+const leastMemory = 64 << 20
+
+func memory(c *Config, v string) error {
+	if v != "auto" {
+		n, err := parseSize(v)
+		if err == nil && n < leastMemory {
+			err = fmt.Errorf("%q is less than 64MiB, which an idle server needs", v)
+		}
+		c.Memory = n
+		return err
+	}
+	c.Memory = 1 << 30 // where the system does not say how much it has
+	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if fields := strings.Fields(string(data)); len(fields) > 1 && fields[0] == "MemTotal:" {
+			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+				c.Memory = max(leastMemory, kib<<10/4)
+			}
+		}
+	}
+	return nil
+}
+
+// parseSize reads a whole number with an optional unit of 1024 or 1000: 64MiB, 2GB, 500000.
+func parseSize(v string) (int64, error) {
+	digits := strings.TrimRight(v, "BKMGTiB ")
+	units := map[string]int64{"": 1, "B": 1, "K": 1 << 10, "KiB": 1 << 10, "KB": 1e3, "M": 1 << 20, "MiB": 1 << 20, "MB": 1e6,
+		"G": 1 << 30, "GiB": 1 << 30, "GB": 1e9, "T": 1 << 40, "TiB": 1 << 40, "TB": 1e12}
+	unit, ok := units[strings.TrimSpace(v[len(digits):])]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || n <= 0 || n > (1<<62)/unit {
+		return 0, fmt.Errorf("%q is not a size such as 64MiB", v)
+	}
+	return n * unit, nil
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/plugins"
+	"github.com/tidemark-db/tidemark/plugins/alert"
+	"github.com/tidemark-db/tidemark/plugins/csv"
+	"github.com/tidemark-db/tidemark/plugins/nmon"
+	"github.com/tidemark-db/tidemark/wasm"
+	"github.com/tidemark-db/tidemark/wasm/abi"
+	"github.com/tidemark-db/tidemark/wasm/guest"
+)
+
+// natives are the built-in plugins as Go code, for platforms where modules could only be interpreted, some 50 times slower.
+var natives = map[string]func() guest.Plugin{"csv": csv.Plugin, "nmon": nmon.Plugin, "alert": alert.Plugin}
+
+// openPlugins makes the host with the built-in plugins and those of the configuration folder. Nothing is loaded yet.
+func openPlugins(ctx context.Context, c Config, configs *parserConfigs) (*wasm.Host, *wasm.Parsers, error) {
+	log := configs.log
+	host, err := wasm.New(ctx, wasm.Options{CacheDir: c.CompileCache, Budget: c.Memory / pluginShare, MemoryMB: int(c.PluginMemory >> 20),
+		Interpreted: c.InterpretedPlugins, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := addBuiltIn(host, log); err != nil {
+		return nil, nil, errors.Join(err, host.Close(ctx))
+	}
+	if err := addForeign(host, c.Dir, log); err != nil {
+		return nil, nil, errors.Join(err, host.Close(ctx))
+	}
+	if err := configs.read(c.Dir); err != nil {
+		log.Error("parsers: " + err.Error()) // the others work
+	}
+	return host, &wasm.Parsers{Host: host, Configuration: configs.find, Transcode: transcode, Describe: configs.describe}, nil
+}
+
+func addBuiltIn(host *wasm.Host, log *slog.Logger) error {
+	for _, name := range plugins.Names {
+		module := plugins.Module(name)
+		var err error
+		switch {
+		case host.Interpreted():
+			_, err = host.AddNative(name, func(o abi.Options) abi.Instance { return guest.New(natives[name](), o) }, nil)
+		case module == nil:
+			log.Warn("built without the plugin " + name + ": run make plugins, then build again")
+		default:
+			_, err = host.Add(name, func() ([]byte, error) { return module, nil }, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("plugin %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// addForeign registers plugins/*.wasm. Such a plugin takes the place of a built-in one of its name.
+func addForeign(host *wasm.Host, dir string, log *slog.Logger) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "plugins", "*.wasm"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".wasm")
+		if _, err := host.Add(name, func() ([]byte, error) { return os.ReadFile(path) }, nil); err != nil {
+			return fmt.Errorf("plugin %s: %w", path, err)
+		}
+		log.Info("plugin " + name + " from " + path)
+	}
+	return nil
+}
+
+// transcode makes valid UTF-8 of a named charset (the names of the web, case ignored); bytes that mean nothing become U+FFFD.
+func transcode(charset string, r io.Reader) (io.Reader, error) {
+	if charset == "" || strings.EqualFold(charset, "utf-8") {
+		return transform.NewReader(r, runes.ReplaceIllFormed()), nil
+	}
+	e, err := htmlindex.Get(charset)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "IllegalArgumentException: Unsupported encoding: %s", charset)
+	}
+	return transform.NewReader(r, e.NewDecoder()), nil
+}
+
+type pluginCmd struct {
+	Inspect pluginInspectCmd `cmd:"" help:"Check a module and print what it says of itself."`
+	Warm    pluginWarmCmd    `cmd:"" help:"Compile the built-in plugins into the folder TIDEMARK_COMPILE_CACHE."`
+	Run     pluginRunCmd     `cmd:"" help:"Run a file through a parser plugin and print the commands it gives."`
+}
+
+type pluginWarmCmd struct{}
+
+// Run compiles what is not compiled yet.
+func (pluginWarmCmd) Run() error {
+	ctx := context.Background()
+	host, err := wasm.New(ctx, wasm.Options{CacheDir: os.Getenv("TIDEMARK_COMPILE_CACHE"), Interpreted: true})
+	if err != nil {
+		return err
+	}
+	if err := addBuiltIn(host, slog.Default()); err != nil {
+		return errors.Join(err, host.Close(ctx))
+	}
+	return errors.Join(host.Warm(ctx), host.Close(ctx))
+}
+
+// warm fills the cache after the start, beside the work of the server.
+func warm(host *wasm.Host, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := host.Warm(ctx); err != nil && ctx.Err() == nil {
+			log.Error("plugins: " + err.Error())
+		}
+		debug.FreeOSMemory() // compiling takes some 100 MB for a moment
+		<-ctx.Done()
+		return nil
+	}
+}
+
+type pluginInspectCmd struct {
+	Module string `arg:"" help:"File, or the name of a built-in plugin."`
+}
+
+// Run loads the module as the server would, with all its checks.
+func (c *pluginInspectCmd) Run() error {
+	ctx := context.Background()
+	host, err := loadOne(ctx, c.Module)
+	if err != nil {
+		return err
+	}
+	defer host.Close(ctx)
+	m, err := host.Plugin("plugin").Manifest(ctx)
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(m)
+}
+
+// loadOne loads a module under the name "plugin".
+func loadOne(ctx context.Context, module string) (*wasm.Host, error) {
+	data := plugins.Module(module)
+	if data == nil {
+		var err error
+		if data, err = os.ReadFile(module); err != nil {
+			return nil, fmt.Errorf("plugin: %w", err)
+		}
+	}
+	host, err := wasm.New(ctx, wasm.Options{CacheDir: os.Getenv("TIDEMARK_COMPILE_CACHE"), Interpreted: true})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := host.Load(ctx, "plugin", data, nil); err != nil {
+		return nil, errors.Join(err, host.Close(ctx))
+	}
+	return host, nil
+}
+
+type pluginRunCmd struct {
+	Module string            `arg:"" help:"File, or the name of a built-in plugin."`
+	Input  string            `arg:"" help:"File to parse." type:"existingfile"`
+	Config string            `help:"YAML file of a parser configuration." type:"existingfile"`
+	Param  map[string]string `help:"Request parameters, for example --param e=web-1."`
+}
+
+// Run prints the commands, and the rejected lines on standard error.
+func (c *pluginRunCmd) Run() error {
+	ctx := context.Background()
+	host, err := loadOne(ctx, c.Module)
+	if err != nil {
+		return err
+	}
+	defer host.Close(ctx)
+	config := parserFile{Plugin: "plugin", body: json.RawMessage("{}")}
+	if c.Config != "" {
+		if config, err = readParser(c.Config); err != nil {
+			return err
+		}
+	}
+	input, err := os.Open(c.Input)
+	if err != nil {
+		return err
+	}
+	defer input.Close()
+	parsers := wasm.Parsers{Host: host, Transcode: transcode, Configuration: func(context.Context, core.ParseRequest) (wasm.Configuration, error) {
+		found := config.configuration()
+		found.Plugin = "plugin"
+		return found, nil
+	}}
+	rejected := 0
+	request := core.ParseRequest{Params: c.Param, FileName: filepath.Base(c.Input), Received: core.TimeOf(time.Now())}
+	for parsed, err := range parsers.Parse(ctx, request, input) {
+		if err != nil {
+			return err
+		}
+		text, err := command.AppendBatch(nil, parsed.Batch)
+		if err != nil {
+			return err
+		}
+		os.Stdout.Write(text)
+		for _, r := range parsed.Rejects {
+			fmt.Fprintf(os.Stderr, "line %d: %s: %s\n", r.Line, r.Reason, r.Text)
+		}
+		rejected += len(parsed.Rejects) + parsed.Dropped
+	}
+	if rejected > 0 {
+		return fmt.Errorf("%d lines were rejected", rejected)
+	}
+	return nil
+}
