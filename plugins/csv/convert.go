@@ -13,7 +13,7 @@ import (
 )
 
 // record handles one record: the header, or a row.
-func (p *parser) record(r record, out *abi.Encoder) *fault {
+func (p *parser) record(r *record, out *abi.Encoder) *fault {
 	if r.fault != "" {
 		return &fault{r.line, r.place, r.fault, string(r.text)}
 	}
@@ -25,7 +25,7 @@ func (p *parser) record(r record, out *abi.Encoder) *fault {
 
 // header takes the names from the first record, or from the settings. With names in the settings a first record whose time cannot be
 // read is the header that they replace.
-func (p *parser) header(r record, out *abi.Encoder) *fault {
+func (p *parser) header(r *record, out *abi.Encoder) *fault {
 	names := []string(p.Header)
 	if names == nil {
 		for _, c := range r.cells {
@@ -49,7 +49,7 @@ func (p *parser) header(r record, out *abi.Encoder) *fault {
 }
 
 // row converts one row.
-func (p *parser) row(r record, out *abi.Encoder) *fault {
+func (p *parser) row(r *record, out *abi.Encoder) *fault {
 	out.AddRecords(1)
 	for i := len(p.plan.names); i < len(r.cells); i++ {
 		if len(r.cells[i].text) > 0 {
@@ -70,36 +70,37 @@ func (p *parser) row(r record, out *abi.Encoder) *fault {
 		}
 	}
 	entity := p.entity(r)
-	if entity == "" {
+	if len(entity) == 0 {
 		return &fault{r.line, 0, "no entity: set entityColumns or default-entity", string(r.text)}
 	}
-	switch p.command {
-	case properties:
-		p.property(r, t, entity, out)
-	case messages:
-		return p.message(r, t, entity, out)
-	default:
-		if p.WriteProperty {
-			p.property(r, t, entity, out)
-		}
-		return p.samples(r, t, entity, out)
+	if p.command == properties || p.WriteProperty {
+		p.property(r, t, p.entityName(entity), out)
+	}
+	switch {
+	case p.command == messages:
+		return p.message(r, t, p.entityName(entity), out)
+	case p.command == metrics && p.plan.value >= 0:
+		return p.longSample(r, t, p.entityName(entity), out)
+	case p.command == metrics:
+		return p.samples(r, t, p.refsOf(r, entity), out)
 	}
 	return nil
 }
 
 // text returns a cell without blanks around it, empty when the row is too short.
-func text(r record, column int) []byte {
-	if column < 0 || column >= len(r.cells) {
+func text(r *record, column int) []byte {
+	if uint(column) >= uint(len(r.cells)) {
 		return nil
 	}
-	if r.cells[column].quoted {
-		return trim(r.cells[column].text)
+	c := &r.cells[column]
+	if c.quoted {
+		return trim(c.text)
 	}
-	return r.cells[column].text
+	return c.text
 }
 
 // find gives the row filter a cell. A number is given in plain notation, so that `number('t') > 0` means the same in every file.
-func (p *parser) find(r record, column string) (string, bool) {
+func (p *parser) find(r *record, column string) (string, bool) {
 	i, ok := p.plan.find(column)
 	b := text(r, i)
 	if p.number.special() {
@@ -111,7 +112,7 @@ func (p *parser) find(r record, column string) (string, bool) {
 }
 
 // join puts the cells of some columns together with dashes.
-func join(r record, columns []int) []byte {
+func join(r *record, columns []int) []byte {
 	if len(columns) == 1 {
 		return text(r, columns[0])
 	}
@@ -122,19 +123,24 @@ func join(r record, columns []int) []byte {
 	return bytes.Join(parts, []byte("-"))
 }
 
-func (p *parser) entity(r record) string {
-	name := p.DefaultEntity
-	if joined := join(r, p.plan.entity); len(bytes.Trim(joined, "-")) > 0 {
-		name = string(joined)
+// entity returns the entity of a row as it is written there, empty for none.
+func (p *parser) entity(r *record) []byte {
+	joined := join(r, p.plan.entity)
+	for _, c := range joined {
+		if c != '-' {
+			return joined
+		}
 	}
-	if name == "" {
-		return ""
-	}
-	return cleanName(p.EntityPrefix + name)
+	return p.defaultEntity
+}
+
+// entityName makes the stored name of an entity.
+func (p *parser) entityName(written []byte) string {
+	return cleanName(p.EntityPrefix + string(written))
 }
 
 // timeOf reads the time of a row.
-func (p *parser) timeOf(r record) (core.Time, *fault) {
+func (p *parser) timeOf(r *record) (core.Time, *fault) {
 	if len(p.plan.time) == 0 {
 		return p.time, nil
 	}
@@ -200,11 +206,7 @@ func offset(s string) (core.Time, bool) {
 }
 
 // samples writes the series of a row. A cell that is not a number ends the row, unless line errors are ignored: then only the cell.
-func (p *parser) samples(r record, t core.Time, entity string, out *abi.Encoder) *fault {
-	if p.plan.value >= 0 {
-		return p.longSample(r, t, entity, out)
-	}
-	refs := p.refsOf(r, entity)
+func (p *parser) samples(r *record, t core.Time, refs *seriesRefs, out *abi.Encoder) *fault {
 	for i, m := range p.plan.metrics {
 		b := text(r, m.column)
 		if len(b) == 0 {
@@ -225,27 +227,17 @@ func (p *parser) samples(r record, t core.Time, entity string, out *abi.Encoder)
 		if !refs.known[i] {
 			refs.refs[i], refs.known[i] = out.Series(m.name, refs.entity, refs.tags...), true
 		}
-		write(out, refs.refs[i], sampleOf{t, v, exact})
+		if exact == "" {
+			out.Sample(refs.refs[i], int64(t), v)
+		} else {
+			out.SampleDecimal(refs.refs[i], int64(t), v, exact)
+		}
 	}
 	return nil
 }
 
-type sampleOf struct {
-	t     core.Time
-	v     float64
-	exact string // decimal text, when float64 may not hold all digits
-}
-
-func write(out *abi.Encoder, ref abi.SeriesRef, s sampleOf) {
-	if s.exact != "" {
-		out.SampleDecimal(ref, int64(s.t), s.v, s.exact)
-		return
-	}
-	out.Sample(ref, int64(s.t), s.v)
-}
-
 // longSample writes a row whose metric name is in a column.
-func (p *parser) longSample(r record, t core.Time, entity string, out *abi.Encoder) *fault {
+func (p *parser) longSample(r *record, t core.Time, entity string, out *abi.Encoder) *fault {
 	name := string(text(r, p.plan.name))
 	if name == "" {
 		name = p.DefaultMetric
@@ -264,7 +256,12 @@ func (p *parser) longSample(r record, t core.Time, entity string, out *abi.Encod
 	if v != v && p.DiscardNaN {
 		return nil
 	}
-	write(out, out.Series(cleanName(p.MetricPrefix+name), entity, p.tagsOf(r)...), sampleOf{t, v, exact})
+	ref := out.Series(cleanName(p.MetricPrefix+name), entity, p.tagsOf(r)...)
+	if exact == "" {
+		out.Sample(ref, int64(t), v)
+	} else {
+		out.SampleDecimal(ref, int64(t), v, exact)
+	}
 	return nil
 }
 
@@ -272,7 +269,7 @@ func (p *parser) longSample(r record, t core.Time, entity string, out *abi.Encod
 const maxRemembered = 1 << 14
 
 // refsOf returns the series of the row's entity and tags.
-func (p *parser) refsOf(r record, entity string) *seriesRefs {
+func (p *parser) refsOf(r *record, entity []byte) *seriesRefs {
 	p.key = append(append(p.key[:0], entity...), 0)
 	for _, tag := range p.plan.tags {
 		p.key = append(append(p.key, text(r, tag.column)...), 0)
@@ -283,7 +280,7 @@ func (p *parser) refsOf(r record, entity string) *seriesRefs {
 			clear(p.series)
 		}
 		n := len(p.plan.metrics)
-		s = &seriesRefs{entity: entity, tags: p.tagsOf(r), refs: make([]abi.SeriesRef, n), known: make([]bool, n)}
+		s = &seriesRefs{entity: p.entityName(entity), tags: p.tagsOf(r), refs: make([]abi.SeriesRef, n), known: make([]bool, n)}
 		p.series[string(p.key)] = s
 	}
 	if s.batch != p.batch {
@@ -294,7 +291,7 @@ func (p *parser) refsOf(r record, entity string) *seriesRefs {
 }
 
 // tagsOf returns the tags of a row, sorted by name: columns beat the tags of the request, which beat the defaults.
-func (p *parser) tagsOf(r record) []abi.Pair {
+func (p *parser) tagsOf(r *record) []abi.Pair {
 	tags := make(core.Tags, 0, len(p.tags)+len(p.plan.tags))
 	for _, t := range p.tags {
 		tags = append(tags, core.Tag{Name: t.Name, Value: t.Value})
@@ -313,7 +310,7 @@ func (p *parser) tagsOf(r record) []abi.Pair {
 }
 
 // property writes a row as a property; a row without a value writes nothing.
-func (p *parser) property(r record, t core.Time, entity string, out *abi.Encoder) {
+func (p *parser) property(r *record, t core.Time, entity string, out *abi.Encoder) {
 	kind := p.PropertyType
 	if kind == "" {
 		kind = p.Name
@@ -330,7 +327,7 @@ func (p *parser) property(r record, t core.Time, entity string, out *abi.Encoder
 	out.Property(&property)
 }
 
-func pairsOf(r record, places []place) []abi.Pair {
+func pairsOf(r *record, places []place) []abi.Pair {
 	var out []abi.Pair
 	for _, c := range places {
 		if v := text(r, c.column); len(v) > 0 && !hasName(out, c.name) {
@@ -350,7 +347,7 @@ func hasName(pairs []abi.Pair, name string) bool {
 }
 
 // message writes a row as a message; columns called type, source and severity are its fields.
-func (p *parser) message(r record, t core.Time, entity string, out *abi.Encoder) *fault {
+func (p *parser) message(r *record, t core.Time, entity string, out *abi.Encoder) *fault {
 	m := abi.Message{Entity: entity, Persist: true, Time: int64(t), Text: string(text(r, p.plan.text))}
 	for _, tag := range append(pairsOf(r, p.plan.others), p.tags...) {
 		switch {
@@ -403,6 +400,9 @@ func (n *numbers) parse(b []byte) (v float64, exact string, ok bool) {
 			n.buf = append(n.buf, c)
 		}
 		b = n.buf
+	}
+	if v, ok = guest.ParseDecimal(b); ok {
+		return v, "", true
 	}
 	if len(b) == 3 && bytes.EqualFold(b, []byte("nan")) {
 		return math.NaN(), "", true

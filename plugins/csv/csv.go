@@ -126,7 +126,11 @@ type parser struct {
 	tags    []abi.Pair // of the request, then the defaults; sorted by name
 	number  numbers
 
-	plan   *plan
+	plan *plan
+
+	current       record // the one in work; pointed to, so that it is not copied from call to call
+	defaultEntity []byte
+
 	batch  uint32
 	series map[string]*seriesRefs
 	key    []byte
@@ -148,6 +152,7 @@ func (p *parser) Open(r *abi.OpenRequest) error {
 	p.moment = dates.Moment{Now: core.Time(r.Received), Zone: p.zone}
 	p.time = core.Time(r.Received)
 	p.series = map[string]*seriesRefs{}
+	p.defaultEntity = []byte(p.DefaultEntity)
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("csv configuration: "+format, args...))
@@ -290,8 +295,8 @@ func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 	}
 	p.batch++
 	lines := p.reader.lines
-	for record := range p.reader.records(chunk, last) {
-		if fault := p.record(record, out); fault != nil && !p.tolerate(fault, out) {
+	for p.current = range p.reader.records(chunk, last) {
+		if fault := p.record(&p.current, out); fault != nil && !p.tolerate(fault, out) {
 			break
 		}
 	}

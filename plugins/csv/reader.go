@@ -52,6 +52,14 @@ func (r *reader) records(chunk []byte, last bool) iter.Seq[record] {
 			data, r.started = bytes.TrimPrefix(data, byteOrderMark), true
 		}
 		for r.started && len(data) > 0 {
+			if text, size, ok := r.plainRecord(data); ok {
+				r.lines++
+				data = data[size:]
+				if rec := (record{line: r.lines, text: text, cells: r.cells}); !r.blank() && !r.isComment(text) && !yield(rec) {
+					return
+				}
+				continue
+			}
 			end, size := r.end(data, last)
 			if size == 0 {
 				break
@@ -76,11 +84,52 @@ func (r *reader) records(chunk []byte, last bool) iter.Seq[record] {
 	}
 }
 
+// plainRecord cuts a record into cells in one pass, which is all that most files need: one that ends with LF or CR LF and holds no
+// qualifier. What it does not understand is for end and cut.
+func (r *reader) plainRecord(data []byte) (text []byte, size int, ok bool) {
+	if r.skip > 0 || r.terminator != 0 || len(r.widths) > 0 {
+		return nil, 0, false
+	}
+	delimiter, qualifier, cells, start := r.delimiter, r.qualifier, r.cells[:0], 0
+	for i, c := range data {
+		switch c {
+		case delimiter:
+			if start < i && data[start] > ' ' && data[i-1] > ' ' {
+				cells = append(cells, cell{text: data[start:i]}) // nothing to trim
+			} else {
+				cells = append(cells, cell{text: trim(data[start:i])})
+			}
+			start = i + 1
+		case '\n':
+			size = i + 1
+			if i > 0 && data[i-1] == '\r' {
+				i--
+			}
+			r.cells = append(cells, cell{text: trim(data[start:max(i, start)])})
+			return data[:i], size, true
+		case '\r':
+			if i+1 >= len(data) || data[i+1] != '\n' {
+				return nil, 0, false
+			}
+		case qualifier:
+			if qualifier != 0 {
+				return nil, 0, false
+			}
+		}
+	}
+	return nil, 0, false
+}
+
 // newlines counts the physical lines that end in b; unfinished counts a last one without an end.
 func (r *reader) newlines(b []byte, unfinished bool) int {
 	n := bytes.Count(b, []byte{'\n'})
-	for i, c := range b {
-		if c == '\r' && (i+1 == len(b) || b[i+1] != '\n') {
+	for rest := b; ; {
+		i := bytes.IndexByte(rest, '\r')
+		if i < 0 {
+			break
+		}
+		rest = rest[i+1:]
+		if len(rest) == 0 || rest[0] != '\n' {
 			n++
 		}
 	}
@@ -169,7 +218,7 @@ func (r *reader) isComment(text []byte) bool {
 
 // cut makes the cells of a record; ok is false for a record that does not count.
 func (r *reader) cut(line int, text []byte) (rec record, ok bool) {
-	if len(bytes.TrimSpace(text)) == 0 || r.isComment(text) {
+	if len(trim(text)) == 0 || r.isComment(text) {
 		return record{}, false
 	}
 	rec = record{line: line, text: text}
@@ -281,4 +330,15 @@ func (r *reader) fixed(text []byte) {
 	}
 }
 
-func trim(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
+// trim is bytes.Trim without its set, which is built anew for every call.
+func trim(b []byte) []byte {
+	for len(b) > 0 && isBlank(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isBlank(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }

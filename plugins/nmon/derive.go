@@ -98,80 +98,123 @@ func entitledUsed(values []value) (float64, bool) {
 	return busy / capacity * 100, ok1 && ok2 && capacity != 0
 }
 
+// derived is a derivation bound to the series of a section.
+type derived struct {
+	derivation
+	series column
+}
+
+// bindDerived makes the series of the values that are derived from a section's rows.
+func (p *parser) bindDerived(s *section) {
+	for _, d := range derivations[s.metric] {
+		c := column{name: d.name}
+		if metric := s.metric + "." + d.name; !p.isIgnored(metric) {
+			c.metric = p.prefix + metric
+		}
+		if s.id != "" {
+			c.tags = []abi.Pair{{Name: "id", Value: s.id}}
+		}
+		s.derived = append(s.derived, derived{d, c})
+	}
+}
+
 // derive writes the derived values of the row in s.values.
 func (p *parser) derive(s *section, t int64) {
-	for _, d := range s.derived {
-		v, ok := d.of(s.values)
-		metric := s.metric + "." + d.name
-		if !ok || p.isIgnored(metric) {
-			continue
+	for i := range s.derived {
+		if v, ok := s.derived[i].of(s.values); ok {
+			p.sample(s, &s.derived[i].series, t, v)
 		}
-		var tags []abi.Pair
-		if s.id != "" {
-			tags = []abi.Pair{{Name: "id", Value: s.id}}
-		}
-		p.out.Sample(p.out.Series(p.prefix+metric, p.entity, tags...), t, v)
-		p.announce(p.prefix+metric, s.title)
 	}
 }
 
 // snapshotTotals are the sums of one snapshot. Parts are kept apart, so that a row which comes again replaces its part. They live as
 // long as the file: a late row then corrects the total instead of replacing it by its own share.
 type snapshotTotals struct {
-	parts   map[string]map[string]float64 // total metric -> section name -> sum
-	titles  map[string]string
+	parts   []partialSum
 	changed bool
 }
 
-func (p *parser) addTotals(s *section, id, part string) {
-	sums := map[string]float64{}
+// partialSum is what one section adds to a total: a wide disk table has several sections.
+type partialSum struct {
+	metric, section, title string
+	sum                    float64
+}
+
+func (t *snapshotTotals) set(sum partialSum) {
+	for i := range t.parts {
+		if t.parts[i].metric == sum.metric && t.parts[i].section == sum.section {
+			t.parts[i] = sum
+			return
+		}
+	}
+	t.parts = append(t.parts, sum)
+}
+
+// total adds up the parts of the metric at i; first reports whether i is its first part.
+func (t *snapshotTotals) total(i int) (sum float64, first bool) {
+	for j := range t.parts {
+		if t.parts[j].metric != t.parts[i].metric {
+			continue
+		}
+		if j < i {
+			return 0, false
+		}
+		sum += t.parts[j].sum
+	}
+	return sum, true
+}
+
+func (p *parser) addTotals(s *section, id string) {
+	if len(s.totals) == 0 {
+		return
+	}
+	st := p.totals[id]
+	if st == nil {
+		st = new(snapshotTotals)
+		p.totals[id] = st
+	}
+	for _, metric := range s.totals {
+		if sum, ok := s.sum(metric); ok {
+			st.set(partialSum{metric, s.name, s.title, sum})
+			if !st.changed {
+				st.changed = true
+				p.changed = append(p.changed, id)
+			}
+		}
+	}
+}
+
+// sum adds up the values of the row in s.values that count for a total.
+func (s *section) sum(metric string) (sum float64, found bool) {
 	place := 0
 	for i := range s.columns {
 		c := &s.columns[i]
 		if c.name == "" {
 			continue
 		}
-		if place < len(s.values) && c.total != "" && s.values[place].name != "" {
-			sums[c.total] += s.values[place].v
+		if place < len(s.values) && c.total == metric && s.values[place].name != "" {
+			sum += s.values[place].v
+			found = true
 		}
 		place++
 	}
-	if len(sums) == 0 {
-		return
-	}
-	st := p.totals[id]
-	if st == nil {
-		st = &snapshotTotals{parts: map[string]map[string]float64{}, titles: map[string]string{}}
-		p.totals[id] = st
-	}
-	st.changed = true
-	for metric, v := range sums {
-		if st.parts[metric] == nil {
-			st.parts[metric] = map[string]float64{}
-		}
-		st.parts[metric][part], st.titles[metric] = v, s.title
-	}
+	return sum, found
 }
 
 // flushTotals writes the totals of every snapshot that changed since the last flush.
 func (p *parser) flushTotals() {
-	for _, id := range sortedKeys(p.totals) {
+	for _, id := range p.changed {
 		st := p.totals[id]
-		if !st.changed {
-			continue
-		}
 		st.changed = false
-		for _, metric := range sortedKeys(st.parts) {
-			if p.isIgnored(metric) {
+		for i, part := range st.parts {
+			total, first := st.total(i)
+			if !first || p.isIgnored(part.metric) {
 				continue
 			}
-			total := 0.0
-			for _, part := range sortedKeys(st.parts[metric]) {
-				total += st.parts[metric][part]
-			}
-			ref := p.out.Series(p.prefix+metric, p.entity, abi.Pair{Name: "id", Value: "total"})
+			ref := p.out.Series(p.prefix+part.metric, p.entity, abi.Pair{Name: "id", Value: "total"})
 			p.out.Sample(ref, p.times[id], total)
-			p.announce(p.prefix+metric, st.titles[metric])
+			p.announce(p.prefix+part.metric, part.title)
 		}
 	}
+	p.changed = p.changed[:0]
 }

@@ -87,6 +87,7 @@ type file struct {
 	process      *section
 	times        map[string]int64 // snapshot id -> Unix ms
 	totals       map[string]*snapshotTotals
+	changed      []string // snapshots whose totals are not written yet
 	current      string
 	waiting      map[string][]waitingRow
 	waitingBytes int
@@ -191,7 +192,7 @@ func (p *parser) line(line []byte, cut bool) error {
 		return p.snapshotLine(rest, line)
 	case bytes.HasPrefix(name, []byte("ERROR")), bytes.HasPrefix(name, []byte("SUMMARY")):
 	default:
-		return p.sectionLine(row{name: name, rest: rest, line: line, cut: cut, number: p.lines.Number()})
+		return p.sectionLine(&row{name: name, rest: rest, line: line, cut: cut, number: p.lines.Number()})
 	}
 	return nil
 }
@@ -231,7 +232,7 @@ type row struct {
 }
 
 // snapshot returns the snapshot id of a data row and the fields after it; nil for a header. TOP rows have the pid before the id.
-func (r row) snapshot() (id, values []byte) {
+func (r *row) snapshot() (id, values []byte) {
 	first, rest := guest.Cut(r.rest, ',')
 	if isSnapshot(first) {
 		return first, rest
@@ -244,11 +245,14 @@ func (r row) snapshot() (id, values []byte) {
 	return nil, nil
 }
 
-func (p *parser) sectionLine(r row) error {
+func (p *parser) sectionLine(r *row) error {
 	id, values := r.snapshot()
 	if id == nil {
 		p.header(r)
 		return nil
+	}
+	if string(id) == p.current { // as nearly all rows
+		return p.data(p.current, r, values)
 	}
 	if _, known := p.times[string(id)]; !known {
 		p.wait(string(id), r)
@@ -258,7 +262,7 @@ func (p *parser) sectionLine(r row) error {
 }
 
 // wait keeps a row until its ZZZZ line comes.
-func (p *parser) wait(id string, r row) {
+func (p *parser) wait(id string, r *row) {
 	if p.waitingBytes+len(r.line) > maxWaiting {
 		p.rejectAt(r.number, "too many rows before their ZZZZ line", r.line)
 		return
@@ -299,7 +303,7 @@ func (p *parser) snapshotLine(rest, line []byte) error {
 	delete(p.waiting, p.current)
 	for _, w := range waiting {
 		p.waitingBytes -= len(w.text)
-		r := row{line: []byte(w.text), number: w.line}
+		r := &row{line: []byte(w.text), number: w.line}
 		r.name, r.rest = guest.Cut(r.line, ',')
 		_, values := r.snapshot()
 		if err := p.data(p.current, r, values); err != nil {
@@ -338,7 +342,7 @@ func (p *parser) rejectAt(number int, reason string, line []byte) {
 }
 
 // warn reports a fault once for each section.
-func (p *parser) warn(key string, r row, reason string) {
+func (p *parser) warn(key string, r *row, reason string) {
 	if !p.warned[key] {
 		p.warned[key] = true
 		p.rejectAt(r.number, reason, r.line)

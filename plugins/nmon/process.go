@@ -10,7 +10,7 @@ import (
 
 // topRow converts `TOP,pid,snapshot,values`. Columns go by their names in the header. A comma in the command shifts the columns behind it: they
 // are taken from the left up to Command, then from the right.
-func (p *parser) topRow(r row, values []byte) {
+func (p *parser) topRow(r *row, values []byte) {
 	if p.process == nil {
 		p.warn("header TOP", r, "Header not found for row 'TOP'")
 		return
@@ -48,7 +48,7 @@ func (p *parser) topRow(r row, values []byte) {
 var uargDefault = []string{"Time", "PID", "ProgName", "FullCommand"}
 
 // commandRow writes the property of `UARG,snapshot,pid,...,full command`; the full command is the rest of the line, commas included.
-func (p *parser) commandRow(r row, values []byte) {
+func (p *parser) commandRow(r *row, values []byte) {
 	names := p.commands
 	if len(names) < 2 {
 		names = uargDefault

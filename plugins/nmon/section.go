@@ -2,6 +2,7 @@ package nmon
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,9 +28,10 @@ type section struct {
 	id      string   // tag of every series, for CPUs and page sizes
 	names   []string // as written, trimmed; "" where the header has no name
 	columns []column
-	derived []derivation
-	total   string  // sum over all columns is the series with id=total
-	values  []value // of the row in work
+	derived []derived
+	total   string   // of disk tables: what their columns add up to
+	totals  []string // metrics that columns of the section add up to
+	values  []value  // of the row in work
 }
 
 // column is one series of a section, or nothing when metric is empty.
@@ -48,7 +50,7 @@ type value struct {
 	v    float64
 }
 
-func (p *parser) header(r row) {
+func (p *parser) header(r *row) {
 	title, rest := guest.Cut(r.rest, ',')
 	switch {
 	case string(r.name) == "TOP":
@@ -85,11 +87,14 @@ func (p *parser) newSection(name, title string, names []string) *section {
 	s := &section{name: name, title: p.cutHost(strings.TrimSpace(title)), names: names}
 	s.metric = underscore(s.title)
 	p.classify(s)
-	s.derived = derivations[s.metric]
+	p.bindDerived(s)
 	s.columns = make([]column, len(names))
 	for i, n := range names {
 		if n != "" {
 			s.columns[i] = p.newColumn(s, n)
+			if total := s.columns[i].total; total != "" && !slices.Contains(s.totals, total) {
+				s.totals = append(s.totals, total)
+			}
 		}
 	}
 	return s
@@ -227,7 +232,7 @@ func underscore(name string) string { return strings.ReplaceAll(strings.ToLower(
 var oldMemory = []string{"Real Free %", "Virtual free %", "Real free(MB)", "Virtual free(MB)", "Real total(MB)", "Virtual total(MB)"}
 
 // data converts a data row of a snapshot with a known time.
-func (p *parser) data(id string, r row, values []byte) error {
+func (p *parser) data(id string, r *row, values []byte) error {
 	p.out.AddRecords(1)
 	r.time = p.times[id]
 	switch string(r.name) {
@@ -258,11 +263,11 @@ func (p *parser) data(id string, r row, values []byte) error {
 	}
 	p.convert(s, r, values, fields)
 	p.derive(s, r.time)
-	p.addTotals(s, id, string(r.name))
+	p.addTotals(s, id)
 	return nil
 }
 
-func (p *parser) sectionOf(r row) *section {
+func (p *parser) sectionOf(r *row) *section {
 	if s := p.sections[string(r.name)]; s != nil && !strings.HasPrefix(s.name, "CPUUTIL") {
 		return s
 	}
@@ -289,16 +294,21 @@ func countNames(names []string) int {
 
 // convert writes the samples of a row and keeps its numbers in s.values. When the names that are not empty are as many as the values
 // they pair in order; otherwise by position.
-func (p *parser) convert(s *section, r row, values []byte, fields int) {
+func (p *parser) convert(s *section, r *row, values []byte, fields int) {
 	if fields > 1 && len(values) > 0 && values[len(values)-1] == ',' {
 		fields--
 	}
 	skipEmpty := countNames(s.names) == fields
+	keep := len(s.derived)+len(s.totals) > 0
 	s.values = s.values[:0]
-	column := 0
+	column, start := 0, 0
 	for range fields {
-		var f []byte
-		f, values = guest.Cut(values, ',')
+		end := start
+		for end < len(values) && values[end] != ',' {
+			end++
+		}
+		f := values[start:end]
+		start = end + 1
 		for skipEmpty && column < len(s.names) && s.names[column] == "" {
 			column++
 		}
@@ -309,21 +319,26 @@ func (p *parser) convert(s *section, r row, values []byte, fields int) {
 			}
 			continue
 		}
-		if v, ok := p.number(f, r); ok {
-			p.sample(s, &s.columns[column], r.time, v)
-			s.values = append(s.values, value{s.columns[column].name, v})
-		} else {
+		c := &s.columns[column]
+		column++
+		v, ok := p.number(f, r)
+		if ok {
+			p.sample(s, c, r.time, v)
+		}
+		if keep && ok {
+			s.values = append(s.values, value{c.name, v})
+		} else if keep {
 			s.values = append(s.values, value{}) // keeps the places of the columns that follow
 		}
-		column++
 	}
 }
 
 // number reads a value; not-a-number in any of nmon's spellings is no value.
-func (p *parser) number(f []byte, r row) (float64, bool) {
-	f = bytes.TrimSpace(f)
-	if len(f) == 0 {
-		return 0, false
+func (p *parser) number(f []byte, r *row) (float64, bool) {
+	if len(f) == 0 || f[0] <= ' ' || f[len(f)-1] <= ' ' {
+		if f = bytes.TrimSpace(f); len(f) == 0 {
+			return 0, false
+		}
 	}
 	v, ok := guest.ParseFloat(f)
 	if ok && v == v && v-v == 0 {

@@ -64,9 +64,18 @@ func Cut(line []byte, sep byte) (field, rest []byte) {
 // pow10 are the powers of ten that a float64 holds exactly.
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// ParseFloat reads a decimal number, with the result of strconv.ParseFloat. Up to 15 digits without an exponent need one
-// division, which is exact by Clinger's argument: both operands are exact, so the quotient is rounded once.
+// ParseFloat reads a decimal number, with the result of strconv.ParseFloat.
 func ParseFloat(b []byte) (v float64, ok bool) {
+	if v, ok = ParseDecimal(b); ok {
+		return v, true
+	}
+	return parseFloatSlow(b)
+}
+
+// ParseDecimal reads what most numbers are: an optional sign and up to 15 digits with at most one point. It is not ok for anything else,
+// a number with an exponent included. One division is enough and exact, by Clinger's argument: both operands are exact, so the quotient is
+// rounded once.
+func ParseDecimal(b []byte) (v float64, ok bool) {
 	i, negative := 0, false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		negative = b[0] == '-'
@@ -78,7 +87,7 @@ func ParseFloat(b []byte) (v float64, ok bool) {
 		c := b[i] - '0'
 		if c > 9 {
 			if b[i] != '.' || point >= 0 {
-				return parseFloatSlow(b)
+				return 0, false
 			}
 			point = i
 			continue
@@ -92,9 +101,12 @@ func ParseFloat(b []byte) (v float64, ok bool) {
 		fraction = i - point - 1
 	}
 	if n == 0 || n > 15 {
-		return parseFloatSlow(b)
+		return 0, false
 	}
-	v = float64(digits) / pow10[fraction]
+	v = float64(digits)
+	if fraction > 0 {
+		v /= pow10[fraction]
+	}
 	if negative {
 		v = -v
 	}
