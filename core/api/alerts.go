@@ -23,37 +23,42 @@ type alertQuery struct {
 	minSeverity  core.Severity
 	acknowledged *bool
 	limit        int // <= 0: none
+
+	exactMetric string // of the field metric, as it was sent
+	within      core.Range
+	whose       core.EntityFilter
 }
 
-// decodeAlertQuery reads what both alert queries know: the history has the single names rule and metric, open alerts their plurals. Each form is
-// accepted by both. limit is the default of the endpoint.
-func decodeAlertQuery(v gjson.Result, limit int) (alertQuery, error) {
-	q := alertQuery{limit: limit}
+// alertQueries makes the decoder of an alert query. Both know the same members: the history has the single names rule and metric, open alerts
+// their plurals, and each form is accepted by both. limit is the default of the endpoint.
+func alertQueries(limit int) func(gjson.Result) ([]alertQuery, error) {
+	return func(v gjson.Result) ([]alertQuery, error) {
+		q := alertQuery{limit: limit}
+		err := q.decode(v)
+		return []alertQuery{q}, err
+	}
+}
+
+func (q *alertQuery) decode(v gjson.Result) error {
 	var o object
-	o.each(v, func(name string, v gjson.Result) {
-		switch name {
-		case "rule", "rules":
-			q.rules = append(q.rules, o.patterns(name, v)...)
-		case "metric", "metrics":
-			for _, metric := range o.patterns(name, v) {
-				q.metrics = append(q.metrics, lowered(metric))
-			}
-		case "severities":
-			q.severities = o.severities(name, v)
-		case "minSeverity":
-			q.minSeverity = o.severity(name, v)
-		case "acknowledged":
-			on := o.flag(name, v)
-			q.acknowledged = &on
-		case "limit":
-			q.limit = int(o.integer(name, v))
-		default:
-			if !o.dateField(&q.dates, name, v) {
-				o.entityFilter(&q.entities, name, v)
-			}
+	rules := func(o *object, name string, v gjson.Result) { q.rules = append(q.rules, o.patterns(name, v)...) }
+	metrics := func(o *object, name string, v gjson.Result) {
+		if name == "metric" {
+			q.exactMetric = lowered(v.String())
 		}
-	})
-	return q, o.err
+		for _, metric := range o.patterns(name, v) {
+			q.metrics = append(q.metrics, lowered(metric))
+		}
+	}
+	o.read(v, fields{
+		"rule": rules, "rules": rules,
+		"metric": metrics, "metrics": metrics,
+		"severities":   into(&q.severities, (*object).severities),
+		"minSeverity":  into(&q.minSeverity, (*object).severity),
+		"acknowledged": optional(&q.acknowledged, (*object).flag),
+		"limit":        into(&q.limit, (*object).count),
+	}.dates(&q.dates).entities(&q.entities))
+	return o.err
 }
 
 // patterns reads names that may hold wildcards. A backslash in a name without them is an ordinary character.
@@ -88,21 +93,19 @@ func (o *object) severities(name string, v gjson.Result) []core.Severity {
 	return list
 }
 
-// resolve evaluates the filters that both alert queries share.
-func (q *alertQuery) resolve(c *call) (core.Range, core.EntityFilter, error) {
-	span, entities := core.AllTime, core.EntityFilter{}
+// Validate evaluates the filters. It makes the query its own plan.
+func (q alertQuery) Validate(m dates.Moment) (alertQuery, error) {
+	q.within = core.AllTime
 	var err error
 	if !q.dates.Empty() {
-		if span, err = q.dates.Range(c.moment()); err != nil {
-			return span, entities, err
+		if q.within, err = q.dates.Range(m); err != nil {
+			return q, err
 		}
 	}
 	if !q.entities.Empty() {
-		if entities, err = q.entities.Resolve(query.EscapesInPatterns); err != nil {
-			return span, entities, err
-		}
+		q.whose, err = q.entities.Resolve(query.EscapesInPatterns)
 	}
-	return span, entities, c.mayRead(entities)
+	return q, err
 }
 
 // unknownEntity returns the warning that stands in for the answer about an entity nobody has heard of. A name that is one of several is
@@ -123,23 +126,10 @@ func (c *call) alertsQuery() error {
 	if c.server.Alerts == nil {
 		return c.missing()
 	}
-	return c.answerList(func(out *list, v gjson.Result) error {
-		q, err := decodeAlertQuery(v, 0)
-		if err != nil {
-			return err
-		}
-		span, entities, err := q.resolve(c)
-		if err != nil {
-			return err
-		}
-		if warning, unknown := c.unknownEntity(entities); unknown {
-			out.next()
-			out.body = append(out.body, warning...)
-			return nil
-		}
+	return c.answerAlerts(0, func(out *list, q *alertQuery) error {
 		alerts, err := c.server.Alerts.Query(c.r.Context(), core.AlertFilter{
 			Scope: c.id.Grants.ReadScope(), Rules: q.rules, Metrics: q.metrics, Severities: q.severities, MinSeverity: q.minSeverity,
-			Acknowledged: q.acknowledged, Entities: entities, Range: span,
+			Acknowledged: q.acknowledged, Entities: q.whose, Range: q.within,
 		})
 		if err != nil {
 			return err
@@ -151,8 +141,32 @@ func (c *call) alertsQuery() error {
 			out.next()
 			out.body = appendAlert(out.body, &alerts[i])
 		}
-		return nil
+		return c.fits(out.body)
 	})
+}
+
+// answerAlerts reads queries and answers with one flat array of what each adds to it, or of the warning in its place. limit is their default.
+func (c *call) answerAlerts(limit int, run func(out *list, q *alertQuery) error) error {
+	queries, err := plans(c, alertQueries(limit))
+	if err != nil {
+		return err
+	}
+	out := list{body: []byte{'['}}
+	for i := range queries {
+		q := &queries[i]
+		if err := c.mayRead(q.whose); err != nil {
+			return err
+		}
+		if warning, unknown := c.unknownEntity(q.whose); unknown {
+			out.next()
+			out.body = append(out.body, warning...)
+			continue
+		}
+		if err := run(&out, q); err != nil {
+			return err
+		}
+	}
+	return c.sendJSON(append(out.body, ']'))
 }
 
 // list is a JSON array under construction.
@@ -166,19 +180,6 @@ func (l *list) next() {
 	if l.n++; l.n > 1 {
 		l.body = append(l.body, ',')
 	}
-}
-
-// answerList reads queries and answers with one flat array of what each adds to it.
-func (c *call) answerList(f func(out *list, v gjson.Result) error) error {
-	body, err := c.json()
-	if err != nil {
-		return err
-	}
-	out := list{body: []byte{'['}}
-	if err := c.objects(body, func(v gjson.Result) error { return f(&out, v) }); err != nil {
-		return err
-	}
-	return c.sendJSON(append(out.body, ']'))
 }
 
 // appendAlert writes an open alert with exactly the contract's fields: strict clients refuse others.
@@ -218,24 +219,11 @@ const defaultHistoryLimit = 1000
 
 // alertHistory answers with stored status changes, newest first, query by query.
 func (c *call) alertHistory() error {
-	return c.answerList(func(out *list, v gjson.Result) error {
-		q, err := decodeAlertQuery(v, defaultHistoryLimit)
-		if err != nil {
+	return c.answerAlerts(defaultHistoryLimit, func(out *list, q *alertQuery) error {
+		if err := c.knownMetric(q.exactMetric); err != nil {
 			return err
 		}
-		span, entities, err := q.resolve(c)
-		if err != nil {
-			return err
-		}
-		if err := c.knownMetrics(v); err != nil {
-			return err
-		}
-		if warning, unknown := c.unknownEntity(entities); unknown {
-			out.next()
-			out.body = append(out.body, warning...)
-			return nil
-		}
-		history := core.AlertHistoryQuery{Scope: c.id.Grants.ReadScope(), Entities: entities, Rules: q.rules, Metrics: q.metrics, Range: span,
+		history := core.AlertHistoryQuery{Scope: c.id.Grants.ReadScope(), Entities: q.whose, Rules: q.rules, Metrics: q.metrics, Range: q.within,
 			Limit: max(q.limit, 0)}
 		for row, err := range c.server.Reader.AlertHistory(c.r.Context(), history) {
 			if err != nil {
@@ -243,14 +231,16 @@ func (c *call) alertHistory() error {
 			}
 			out.next()
 			out.body = appendAlertRow(out.body, &row)
+			if err := c.fits(out.body); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 }
 
-// knownMetrics refuses an exact metric name that no sample ever had.
-func (c *call) knownMetrics(v gjson.Result) error {
-	name := lowered(v.Get("metric").String())
+// knownMetric refuses an exact metric name that no sample ever had.
+func (c *call) knownMetric(name string) error {
 	if name == "" || name == "message" || name == "property" || strings.ContainsAny(name, "*?") {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/klauspost/compress/gzip"
@@ -154,6 +155,9 @@ func (c *call) json() (string, error) {
 		return "", err
 	}
 	body = strings.TrimPrefix(body, "\ufeff")
+	if !utf8.ValidString(body) {
+		return "", core.Errorf(core.Invalid, "JsonParseException: the body is not valid UTF-8")
+	}
 	if err := scanJSON(body, c.server.Limits.Depth); err != nil {
 		return "", err
 	}

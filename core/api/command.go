@@ -46,7 +46,7 @@ func (c *call) command() error {
 	if !roles.Has(core.DataWrite) && !roles.Has(core.MetaWrite) {
 		return auth.Denied()
 	}
-	commit := strings.EqualFold(c.query().Get("commit"), "true")
+	commit := strings.EqualFold(c.values.Get("commit"), "true")
 	if err := c.unhurried(); err != nil { // lines may be hours apart
 		return err
 	}
@@ -217,7 +217,7 @@ func (s *commandStream) answer(commit bool) []byte {
 
 // marker tells how many lines arrived after a marker. A client that reads less than it sent sends them again.
 func (c *call) marker() error {
-	id := c.query().Get("v")
+	id := c.values.Get("v")
 	if id == "" {
 		return core.Errorf(core.Invalid, "IllegalArgumentException: Parameter v is required")
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -169,11 +170,11 @@ func lowered(s string) string {
 	return s
 }
 
-// validName reports whether a name holds only printable characters and no blanks.
+// validName reports whether a name holds only printable characters and no blanks; bytes that are not UTF-8 do not print.
 func validName(s string) bool {
 	for i := range len(s) {
 		if !printable(s[i]) {
-			return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+			return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError })
 		}
 	}
 	return true
@@ -190,13 +191,25 @@ func checkTime(t core.Time) error {
 	return nil
 }
 
-// recordTime reads the date of a record, ISO text only; fault is the error of any other text.
-func recordTime(text string, fault error) (core.Time, error) {
-	t, err := dates.ParseISO(text)
-	if err != nil {
-		return 0, fault
+// recordTime sets the time of a record: its date, which is ISO text only, else the milliseconds of older clients. Without either t stays as it is.
+// fault is the text about any other date.
+func recordTime(t *core.Time, date, stamp gjson.Result, fault string) error {
+	switch {
+	case date.Exists():
+		parsed, err := dates.ParseISO(date.String())
+		if err != nil {
+			return core.Errorf(core.Invalid, "IllegalArgumentException: %s", fault)
+		}
+		*t = parsed
+	case stamp.Exists():
+		var o object
+		if *t = core.Time(o.integer("timestamp", stamp)); o.err != nil {
+			return o.err
+		}
+	default:
+		return nil
 	}
-	return t, checkTime(t)
+	return checkTime(*t)
 }
 
 // mappingFault is the text that series clients match when a date does not have its separators where they belong.

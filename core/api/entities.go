@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -31,9 +30,43 @@ func entityField(p *docPatch, name string, v gjson.Result) bool {
 	return false
 }
 
+// entityMeta is the metadata of entities.
+var entityMeta = metadata[core.Entity]{
+	doc: core.DocEntity, parameter: "entity", context: filter.Entities, field: entityField, find: core.Catalog.Entity,
+	name:  func(e *core.Entity) string { return e.Name },
+	named: func(k core.SeriesKey) string { return k.Entity },
+	series: func(name string) core.SeriesQuery {
+		return core.SeriesQuery{Entities: core.EntityFilter{Names: []string{name}}}
+	},
+	env:   func(e *core.Entity) filter.Env { return filter.EntityEnv{Entity: e} },
+	tags:  func(e *core.Entity) map[string]string { return e.Tags },
+	print: appendEntity,
+}
+
+func (c *call) entityList() error { return entityMeta.list(c, everyName) }
+
+// entityDelete removes an entity with its data, and from all groups.
+func (c *call) entityDelete() error { return entityMeta.remove(c) }
+
+func (c *call) entityGet() error {
+	if c.values.Get("version") != "" {
+		return core.Errorf(core.Unimplemented, "not implemented: entity versions")
+	}
+	return entityMeta.get(c)
+}
+
+// groupEntities lists the members of a group as the list of entities does.
+func (c *call) groupEntities() error {
+	g, err := c.existingGroup()
+	if err != nil {
+		return err
+	}
+	return entityMeta.list(c, func(name string) bool { return c.server.Catalog.Member(name, g.Name) })
+}
+
 // entityPut creates an entity or replaces its settings; what is not sent gets its default. Data and creation time stay.
 func (c *call) entityPut() error {
-	name, p, err := c.entityPatchBody()
+	name, p, err := entityMeta.patch(c)
 	if err != nil {
 		return err
 	}
@@ -42,26 +75,18 @@ func (c *call) entityPut() error {
 	if old, ok := c.server.Catalog.Entity(name); ok {
 		fresh.Created, fresh.Versioned = old.Created, nextVersion(&old, now)
 	}
-	base, err := json.Marshal(fresh)
-	if err != nil {
-		return err
-	}
-	body, err := core.MergePatch(base, p.close())
-	if err != nil {
-		return err
-	}
-	return c.write(core.DocChange{Kind: core.DocEntity, Key: name, Op: core.DocPut, Body: body})
+	return entityMeta.put(c, name, fresh, p.close())
 }
 
 // entityPatch changes the fields that are sent and merges tags by name.
 func (c *call) entityPatch() error {
-	name, p, err := c.entityPatchBody()
+	_, p, err := entityMeta.patch(c)
 	if err != nil {
 		return err
 	}
-	old, ok := c.server.Catalog.Entity(name)
-	if !ok {
-		return notFound("entity", name)
+	name, old, err := entityMeta.existing(c)
+	if err != nil {
+		return err
 	}
 	p.name("versionDate")
 	p.body = strconv.AppendInt(p.body, int64(nextVersion(&old, c.now())), 10)
@@ -74,122 +99,11 @@ func nextVersion(e *core.Entity, now core.Time) core.Time { return max(now, vers
 // versionDate is the time of the latest version; the first one is the creation.
 func versionDate(e *core.Entity) core.Time { return max(e.Versioned, e.Created) }
 
-func (c *call) entityPatchBody() (string, *docPatch, error) {
-	name, err := c.pathName("entity")
-	if err != nil {
-		return "", nil, err
-	}
-	body, err := c.json()
-	if err != nil {
-		return "", nil, err
-	}
-	p, err := decodePatch(body, "entity", entityField)
-	return name, p, err
-}
-
-// entityDelete removes an entity with its data, and from all groups.
-func (c *call) entityDelete() error {
-	name, err := c.pathName("entity")
-	if err != nil {
-		return err
-	}
-	if _, ok := c.server.Catalog.Entity(name); !ok {
-		return notFound("entity", name)
-	}
-	return c.write(core.DocChange{Kind: core.DocEntity, Key: name, Op: core.DocDelete})
-}
-
-// entityGet shows one entity with all its tags, an empty object when it has none.
-func (c *call) entityGet() error {
-	name, err := c.pathName("entity")
-	if err != nil {
-		return err
-	}
-	if c.query().Get("version") != "" {
-		return core.Errorf(core.Unimplemented, "not implemented: entity versions")
-	}
-	e, ok := c.server.Catalog.Entity(name)
-	if !ok {
-		return notFound("entity", name)
-	}
-	l, err := c.listing(filter.Entities)
-	if err != nil {
-		return err
-	}
-	body := appendTagObject(appendEntity(nil, &e), e.Tags, everyTag)
-	if l.insertTime {
-		one := core.SeriesQuery{Entities: core.EntityFilter{Names: []string{name}}}
-		last, err := c.lastInserts(one, func(k core.SeriesKey) string { return k.Entity })
-		if err != nil {
-			return err
-		}
-		if t, ok := last[name]; ok {
-			body = appendDate(body, "lastInsertDate", t)
-		}
-	}
-	return c.sendJSON(append(body, '}'))
-}
-
-// entityList lists entities by name.
-func (c *call) entityList() error {
-	return c.listEntities(func(*core.Entity) bool { return true })
-}
-
-// groupEntities lists the members of a group as the list of entities does.
-func (c *call) groupEntities() error {
-	g, err := c.existingGroup()
-	if err != nil {
-		return err
-	}
-	return c.listEntities(func(e *core.Entity) bool { return c.server.Catalog.Member(e.Name, g.Name) })
-}
-
-// listEntities answers with the entities that include accepts and the listing parameters let pass. The limit counts what passed.
-func (c *call) listEntities(include func(*core.Entity) bool) error {
-	l, err := c.listing(filter.Entities)
-	if err != nil {
-		return err
-	}
-	var last map[string]core.Time
-	if l.wantsInsertTimes() {
-		if last, err = c.lastInserts(core.SeriesQuery{}, func(k core.SeriesKey) string { return k.Entity }); err != nil {
-			return err
-		}
-	}
-	out := list{body: []byte{'['}}
-	err = documents(c.r.Context(), c.server.Reader, core.DocEntity, func(e core.Entity) (bool, error) {
-		t, known := last[e.Name]
-		if !include(&e) || !l.inserted(t, known) {
-			return true, nil
-		}
-		if ok, err := l.matches(filter.EntityEnv{Entity: &e}); err != nil || !ok {
-			return true, err
-		}
-		out.next()
-		out.body = appendEntity(out.body, &e)
-		if l.tags != nil {
-			out.body = appendTagObject(out.body, e.Tags, l.keeps)
-		}
-		if l.insertTime && known {
-			out.body = appendDate(out.body, "lastInsertDate", t)
-		}
-		out.body = append(out.body, '}')
-		return l.limit <= 0 || out.n < l.limit, nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.sendJSON(append(out.body, ']'))
-}
-
 // entityGroups lists the groups that an entity belongs to.
 func (c *call) entityGroups() error {
-	name, err := c.pathName("entity")
+	name, _, err := entityMeta.existing(c)
 	if err != nil {
 		return err
-	}
-	if _, ok := c.server.Catalog.Entity(name); !ok {
-		return notFound("entity", name)
 	}
 	out := list{body: []byte{'['}}
 	err = documents(c.r.Context(), c.server.Reader, core.DocGroup, func(g core.Group) (bool, error) {
@@ -220,16 +134,13 @@ func appendEntity(dst []byte, e *core.Entity) []byte {
 
 // entityPropertyTypes lists the types of an entity's records that are not older than minInsertDate.
 func (c *call) entityPropertyTypes() error {
-	since, _, err := c.dateParameter(c.query(), "minInsertDate")
+	since, _, err := c.dateParameter(c.values, "minInsertDate")
 	if err != nil {
 		return err
 	}
-	name, err := c.pathName("entity")
+	name, _, err := entityMeta.existing(c)
 	if err != nil {
 		return err
-	}
-	if _, ok := c.server.Catalog.Entity(name); !ok {
-		return notFound("entity", name)
 	}
 	q := core.PropertyQuery{Scope: c.id.Grants.ReadScope(), Entities: core.EntityFilter{Names: []string{name}}, Range: core.AllTime}
 	q.Range.Start = max(since, core.MinTime)

@@ -1,6 +1,11 @@
 package api
 
 import (
+	"context"
+	"iter"
+	"math"
+	"strconv"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -11,29 +16,61 @@ import (
 // moment is the one instant that all queries of a request share, in the server zone.
 func (c *call) moment() dates.Moment { return dates.Moment{Now: c.now(), Zone: c.server.Zone} }
 
-// dateField reads a member of the date filter; ok is false for any other member.
-func (o *object) dateField(f *query.DateFilter, name string, v gjson.Result) (ok bool) {
-	switch name {
-	case "startDate":
-		f.StartDate = o.text(name, v)
-	case "endDate":
-		f.EndDate = o.text(name, v)
-	case "interval":
-		f.Interval = o.interval(name, v)
-	case "startTime":
-		f.StartTime = o.millis(name, v)
-	case "endTime":
-		f.EndTime = o.millis(name, v)
-	default:
-		return false
+// reader reads one member of an object.
+type reader func(o *object, name string, v gjson.Result)
+
+// fields are the members that an object of a query may have, each with what reads it. Unknown members are ignored.
+type fields map[string]reader
+
+// read reads the members of v that are known.
+func (o *object) read(v gjson.Result, known fields) {
+	o.each(v, func(name string, v gjson.Result) {
+		if read := known[name]; read != nil {
+			read(o, name, v)
+		}
+	})
+}
+
+// into makes a reader that sets field to what a method of object gives; optional does so for a field whose absence has a meaning of its own.
+func into[T any](field *T, read func(o *object, name string, v gjson.Result) T) reader {
+	return func(o *object, name string, v gjson.Result) { *field = read(o, name, v) }
+}
+
+func optional[T any](field **T, read func(o *object, name string, v gjson.Result) T) reader {
+	return func(o *object, name string, v gjson.Result) {
+		value := read(o, name, v)
+		*field = &value
 	}
-	return true
+}
+
+// dates adds the date filter.
+func (f fields) dates(d *query.DateFilter) fields {
+	f["startDate"], f["endDate"] = into(&d.StartDate, (*object).text), into(&d.EndDate, (*object).text)
+	f["interval"] = into(&d.Interval, (*object).interval)
+	f["startTime"], f["endTime"] = optional(&d.StartTime, (*object).millis), optional(&d.EndTime, (*object).millis)
+	return f
+}
+
+// entities adds the entity filter.
+func (f fields) entities(e *query.EntityFilter) fields {
+	f["entity"], f["entities"] = into(&e.Entity, (*object).text), into(&e.Entities, (*object).texts)
+	f["entityGroup"], f["entityExpression"] = into(&e.Group, (*object).text), into(&e.Expression, (*object).text)
+	return f
+}
+
+// timezone adds the zone under both names that clients use.
+func (f fields) timezone(id *string) fields {
+	f["timezone"] = into(id, (*object).text)
+	f["timeZone"] = f["timezone"]
+	return f
 }
 
 // millis reads Unix milliseconds, the date form of older clients.
-func (o *object) millis(name string, v gjson.Result) *core.Time {
-	t := core.Time(o.integer(name, v))
-	return &t
+func (o *object) millis(name string, v gjson.Result) core.Time { return core.Time(o.integer(name, v)) }
+
+// count reads a limit: one beyond the range of int32 is none in practice, and the same on every platform.
+func (o *object) count(name string, v gjson.Result) int {
+	return int(min(max(o.integer(name, v), math.MinInt32), math.MaxInt32))
 }
 
 // interval reads {"count":n,"unit":"UNIT"}, or the text form n-UNIT of older clients, and gives the text form.
@@ -42,13 +79,11 @@ func (o *object) interval(name string, v gjson.Result) string {
 		return v.Str
 	}
 	count, unit := "", ""
-	o.each(v, func(member string, v gjson.Result) {
-		switch member {
-		case "count":
-			count = o.text(name+".count", v)
-		case "unit":
-			unit = o.text(name+".unit", v)
-		}
+	o.read(v, fields{
+		"count": func(o *object, _ string, v gjson.Result) {
+			count = strconv.FormatInt(o.integer(name+".count", v), 10) // cut or clamped, never a fault
+		},
+		"unit": into(&unit, (*object).text),
 	})
 	if o.err == nil && (count == "" || unit == "") {
 		o.fail("%s: count and unit are required", name)
@@ -56,26 +91,54 @@ func (o *object) interval(name string, v gjson.Result) string {
 	return count + "-" + unit
 }
 
-// entityFilter reads a member of the entity filter; ok is false for any other member.
-func (o *object) entityFilter(f *query.EntityFilter, name string, v gjson.Result) (ok bool) {
-	switch name {
-	case "entity":
-		f.Entity = o.text(name, v)
-	case "entities":
-		f.Entities = o.texts(name, v)
-	case "entityGroup":
-		f.Group = o.text(name, v)
-	case "entityExpression":
-		f.Expression = o.text(name, v)
-	default:
-		return false
-	}
-	return true
-}
-
 // tagValues reads name -> value or array of values. A null value is no condition.
 func (o *object) tagValues(member string, v gjson.Result) map[string][]string {
 	tags := map[string][]string{}
 	o.each(v, func(name string, v gjson.Result) { tags[name] = o.texts(member+"."+name, v) })
 	return tags
+}
+
+// plans reads the queries of the body. All of them are judged before the first one reads anything.
+func plans[Q interface{ Validate(dates.Moment) (P, error) }, P any](c *call, decode func(gjson.Result) ([]Q, error)) ([]P, error) {
+	body, err := c.json()
+	if err != nil {
+		return nil, err
+	}
+	moment := c.moment()
+	var plans []P
+	err = c.objects(body, func(v gjson.Result) error {
+		requests, err := decode(v)
+		for _, q := range requests {
+			if err == nil {
+				var p P
+				p, err = q.Validate(moment)
+				plans = append(plans, p)
+			}
+		}
+		return err
+	})
+	return plans, err
+}
+
+// plan is a validated query of records R.
+type plan[R any] interface {
+	Run(context.Context, query.Source) iter.Seq2[R, error]
+}
+
+// answer runs the plans one after another into one flat array of what print makes of each record.
+func answer[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte) error {
+	out := list{body: []byte{'['}}
+	for _, p := range plans {
+		for r, err := range p.Run(c.r.Context(), c.source()) {
+			if err != nil {
+				return err
+			}
+			out.next()
+			out.body = print(out.body, r)
+			if err := c.fits(out.body); err != nil {
+				return err
+			}
+		}
+	}
+	return c.sendJSON(append(out.body, ']'))
 }

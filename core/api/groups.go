@@ -237,7 +237,7 @@ func (c *call) changeMembers(change func(members, names []string) []string) erro
 		if _, ok := c.server.Catalog.Entity(name); ok {
 			continue
 		}
-		if strings.EqualFold(c.query().Get("createEntities"), "false") {
+		if strings.EqualFold(c.values.Get("createEntities"), "false") {
 			return core.Errorf(core.NotFound, "DictionaryNotFoundException: ENTITY not found for name: '%s'", name)
 		}
 		b.Documents = append(b.Documents, core.DocChange{Kind: core.DocEntity, Key: name, Op: core.DocPatch, Body: []byte("{}")})

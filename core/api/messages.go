@@ -14,20 +14,24 @@ const defaultSeverity = core.Undefined
 
 // messagesInsert stores an array of messages, all or none. A message with neither text nor tags is left out without an error.
 func (c *call) messagesInsert() error {
-	body, err := c.json()
-	if err != nil {
-		return err
-	}
-	b := c.batch()
 	now := c.now()
-	err = c.objects(body, func(v gjson.Result) error {
+	return c.insert(func(b *core.Batch, v gjson.Result) error {
 		m, err := decodeMessage(v, now)
 		if err == nil && (m.Text != "" || len(m.Tags) > 0) {
 			b.Messages = append(b.Messages, m)
 		}
 		return err
 	})
+}
+
+// insert stores what add makes of each element of the body, all or none.
+func (c *call) insert(add func(b *core.Batch, v gjson.Result) error) error {
+	body, err := c.json()
 	if err != nil {
+		return err
+	}
+	b := c.batch()
+	if err := c.objects(body, func(v gjson.Result) error { return add(b, v) }); err != nil {
 		return err
 	}
 	return c.ingest(b)
@@ -75,14 +79,8 @@ func decodeMessage(v gjson.Result, now core.Time) (core.Message, error) {
 		o.fail("Invalid message type '%s'", m.Type)
 	case !validName(m.Source):
 		o.fail("Invalid message source '%s'", m.Source)
-	case date.Exists():
-		fault := core.Errorf(core.Invalid, "IllegalArgumentException: Failed to parse date %s", excerpt(date.String()))
-		m.Time, o.err = recordTime(date.String(), fault)
-	case stamp.Exists():
-		m.Time = core.Time(o.integer("timestamp", stamp))
-		if o.err == nil {
-			o.err = checkTime(m.Time)
-		}
+	default:
+		o.err = recordTime(&m.Time, date, stamp, "Failed to parse date "+excerpt(date.String()))
 	}
 	return m, o.err
 }
@@ -118,72 +116,28 @@ func orDefault(value, fallback string) string {
 // appendCount appends a number and closes an object.
 func appendCount(dst []byte, n int) []byte { return append(strconv.AppendInt(dst, int64(n), 10), '}') }
 
-// messagesQuery answers with one flat array of messages, query by query, newest first. All queries are judged before the first one reads.
+// messagesQuery answers with one flat array of messages, query by query, newest first.
 func (c *call) messagesQuery() error {
-	body, err := c.json()
+	p, err := plans(c, decodeMessageQuery)
 	if err != nil {
 		return err
 	}
-	moment := c.moment()
-	var plans []*query.MessagePlan
-	err = c.objects(body, func(v gjson.Result) error {
-		request, err := decodeMessageQuery(v)
-		if err != nil {
-			return err
-		}
-		p, err := request.Validate(moment)
-		plans = append(plans, p)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	out := list{body: []byte{'['}}
-	for _, p := range plans {
-		for m, err := range p.Run(c.r.Context(), c.source()) {
-			if err != nil {
-				return err
-			}
-			out.next()
-			out.body = query.AppendMessage(out.body, &m)
-			if err := c.fits(out.body); err != nil {
-				return err
-			}
-		}
-	}
-	return c.sendJSON(append(out.body, ']'))
+	return answer(c, p, func(dst []byte, m core.Message) []byte { return query.AppendMessage(dst, &m) })
 }
 
 // decodeMessageQuery reads one query; its values are judged by core/query.
-func decodeMessageQuery(v gjson.Result) (query.Messages, error) {
+func decodeMessageQuery(v gjson.Result) ([]query.Messages, error) {
 	var q query.Messages
 	var o object
-	o.each(v, func(name string, v gjson.Result) {
-		switch name {
-		case "type":
-			q.Type = o.text(name, v)
-		case "source":
-			q.Source = o.text(name, v)
-		case "tags":
-			q.Tags = o.tagValues(name, v)
-		case "severity":
-			q.Severity = o.text(name, v)
-		case "severities":
-			q.Severities = o.texts(name, v)
-		case "minSeverity":
-			q.MinSeverity = o.text(name, v)
-		case "expression":
-			q.Expression = o.text(name, v)
-		case "timezone", "timeZone":
-			q.Timezone = o.text(name, v)
-		case "limit":
-			n := o.count(name, v)
-			q.Limit = &n
-		default:
-			if !o.dateField(&q.Dates, name, v) {
-				o.entityFilter(&q.Entities, name, v)
-			}
-		}
-	})
-	return q, o.err
+	o.read(v, fields{
+		"type":        into(&q.Type, (*object).text),
+		"source":      into(&q.Source, (*object).text),
+		"tags":        into(&q.Tags, (*object).tagValues),
+		"severity":    into(&q.Severity, (*object).text),
+		"severities":  into(&q.Severities, (*object).texts),
+		"minSeverity": into(&q.MinSeverity, (*object).text),
+		"expression":  into(&q.Expression, (*object).text),
+		"limit":       optional(&q.Limit, (*object).count),
+	}.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
+	return []query.Messages{q}, o.err
 }

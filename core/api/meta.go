@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/filter"
@@ -29,7 +31,7 @@ type listing struct {
 
 // listing reads and checks the parameters. An empty parameter equals an absent one.
 func (c *call) listing(kind filter.Context) (listing, error) {
-	q := c.query()
+	q := c.values
 	l := listing{insertTime: !strings.EqualFold(q.Get("addInsertTime"), "false")}
 	var err error
 	if text := q.Get("limit"); text != "" {
@@ -77,6 +79,18 @@ func (c *call) functions() filter.Functions {
 	}
 }
 
+// matches evaluates the expression of the listing on one object.
+func (l *listing) matches(env filter.Env) (bool, error) {
+	if l.expression == nil {
+		return true, nil
+	}
+	ok, err := l.expression.Match(env)
+	if err != nil {
+		return false, core.Wrap(core.Invalid, err, "IllegalArgumentException: expression cannot be evaluated")
+	}
+	return ok, nil
+}
+
 // inserted reports whether the newest sample of an object lies within the bounds; known is false for an object without samples, which only an
 // upper bound alone lets pass.
 func (l *listing) inserted(last core.Time, known bool) bool {
@@ -121,6 +135,136 @@ func documents[T any](ctx context.Context, r core.Reader, kind core.DocKind, f f
 	}
 	return nil
 }
+
+// metadata is what the routes of metrics and of entities differ in.
+type metadata[T any] struct {
+	doc       core.DocKind
+	parameter string // of the path, and the word in errors
+	context   filter.Context
+	field     func(p *docPatch, name string, v gjson.Result) bool
+	find      func(c core.Catalog, name string) (T, bool)
+	name      func(*T) string
+	named     func(core.SeriesKey) string        // this name in the key of a series
+	series    func(name string) core.SeriesQuery // the series of one object
+	env       func(*T) filter.Env
+	tags      func(*T) map[string]string
+	print     func(dst []byte, one *T) []byte // as far as tags, without the closing brace
+}
+
+// existing returns the object that the path names; none is a 404.
+func (k *metadata[T]) existing(c *call) (name string, one T, err error) {
+	if name, err = c.pathName(k.parameter); err != nil {
+		return "", one, err
+	}
+	one, ok := k.find(c.server.Catalog, name)
+	if !ok {
+		err = notFound(k.parameter, name)
+	}
+	return name, one, err
+}
+
+// patch reads the fields of a PUT or PATCH.
+func (k *metadata[T]) patch(c *call) (name string, p *docPatch, err error) {
+	if name, err = c.pathName(k.parameter); err != nil {
+		return "", nil, err
+	}
+	body, err := c.json()
+	if err != nil {
+		return "", nil, err
+	}
+	p, err = decodePatch(body, k.parameter, k.field)
+	return name, p, err
+}
+
+// put stores fresh with the patch applied.
+func (k *metadata[T]) put(c *call, name string, fresh T, patch []byte) error {
+	base, err := json.Marshal(fresh)
+	if err != nil {
+		return err
+	}
+	body, err := core.MergePatch(base, patch)
+	if err != nil {
+		return err
+	}
+	return c.write(core.DocChange{Kind: k.doc, Key: name, Op: core.DocPut, Body: body})
+}
+
+// remove deletes an object with its data.
+func (k *metadata[T]) remove(c *call) error {
+	name, _, err := k.existing(c)
+	if err != nil {
+		return err
+	}
+	return c.write(core.DocChange{Kind: k.doc, Key: name, Op: core.DocDelete})
+}
+
+// get shows one object with all its tags, an empty object when it has none.
+func (k *metadata[T]) get(c *call) error {
+	name, one, err := k.existing(c)
+	if err != nil {
+		return err
+	}
+	l, err := c.listing(k.context)
+	if err != nil {
+		return err
+	}
+	body := appendTagObject(k.print(nil, &one), k.tags(&one), everyTag)
+	if l.insertTime {
+		last, err := c.lastInserts(k.series(name), k.named)
+		if err != nil {
+			return err
+		}
+		if t, ok := last[name]; ok {
+			body = appendDate(body, "lastInsertDate", t)
+		}
+	}
+	return c.sendJSON(append(body, '}'))
+}
+
+// list answers with the objects, by name, that include accepts and the listing parameters let pass. The limit counts what passed.
+func (k *metadata[T]) list(c *call, include func(name string) bool) error {
+	l, err := c.listing(k.context)
+	if err != nil {
+		return err
+	}
+	var last map[string]core.Time
+	if l.wantsInsertTimes() {
+		if last, err = c.lastInserts(core.SeriesQuery{}, k.named); err != nil {
+			return err
+		}
+	}
+	out := list{body: []byte{'['}}
+	err = documents(c.r.Context(), c.server.Reader, k.doc, func(one T) (bool, error) {
+		name := k.name(&one)
+		t, known := last[name]
+		if !include(name) || !l.inserted(t, known) {
+			return true, nil
+		}
+		if ok, err := l.matches(k.env(&one)); err != nil || !ok {
+			return true, err
+		}
+		out.next()
+		out.body = k.print(out.body, &one)
+		if l.tags != nil {
+			out.body = appendTagObject(out.body, k.tags(&one), l.keeps)
+		}
+		if l.insertTime && known {
+			out.body = appendDate(out.body, "lastInsertDate", t)
+		}
+		out.body = append(out.body, '}')
+		if err := c.fits(out.body); err != nil {
+			return false, err
+		}
+		return l.limit <= 0 || out.n < l.limit, nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.sendJSON(append(out.body, ']'))
+}
+
+// everyName includes all objects in a list.
+func everyName(string) bool { return true }
 
 // write stores one document change and answers it.
 func (c *call) write(change core.DocChange) error {

@@ -134,10 +134,10 @@ func (p *docPatch) setTags(v gjson.Result) bool {
 		}
 		first = false
 		p.body = append(appendString(p.body, name), ':')
-		if text := v.String(); v.Type == gjson.Null || text == "" {
+		if text := p.text(name, v); v.Type == gjson.Null || text == "" {
 			p.body = append(p.body, "null"...)
 		} else {
-			p.body = appendString(p.body, v.String())
+			p.body = appendString(p.body, text)
 		}
 		return true
 	})

@@ -12,21 +12,12 @@ import (
 
 // propertiesInsert stores an array of property records, all or none.
 func (c *call) propertiesInsert() error {
-	body, err := c.json()
-	if err != nil {
-		return err
-	}
-	b := c.batch()
 	now := c.now()
-	err = c.objects(body, func(v gjson.Result) error {
+	return c.insert(func(b *core.Batch, v gjson.Result) error {
 		p, err := decodeProperty(v, now)
 		b.Properties = append(b.Properties, p)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.ingest(b)
 }
 
 // decodeProperty reads one record. Unlike elsewhere an unknown field is refused: clients rely on that to find misspelt ones.
@@ -70,13 +61,8 @@ func decodeProperty(v gjson.Result, now core.Time) (core.Property, error) {
 		o.fail("Invalid property type '%s'", excerpt(p.Type))
 	case !hasValue(p.Tags) && (p.Type != core.EntityTagsType || len(p.Key) == 0):
 		o.fail("No tags: at least one tag must have a value")
-	case date.Exists():
-		p.Time, o.err = recordTime(date.String(), core.Errorf(core.Invalid, "IllegalArgumentException: Invalid date format"))
-	case stamp.Exists():
-		p.Time = core.Time(o.integer("timestamp", stamp))
-		if o.err == nil {
-			o.err = checkTime(p.Time)
-		}
+	default:
+		o.err = recordTime(&p.Time, date, stamp, "Invalid date format")
 	}
 	return p, o.err
 }
@@ -120,21 +106,7 @@ func (o *object) pairs(member string, v gjson.Result, empty emptyPairs) core.Tag
 
 // propertiesDelete deletes records and tells how many.
 func (c *call) propertiesDelete() error {
-	body, err := c.json()
-	if err != nil {
-		return err
-	}
-	moment := c.moment()
-	var plans []*query.PropertyDeletePlan
-	err = c.objects(body, func(v gjson.Result) error {
-		request, err := decodePropertyDelete(v)
-		if err != nil {
-			return err
-		}
-		p, err := request.Validate(moment)
-		plans = append(plans, p)
-		return err
-	})
+	plans, err := plans(c, decodePropertyDelete)
 	if err != nil {
 		return err
 	}
@@ -169,25 +141,18 @@ func (c *call) target() query.Source {
 }
 
 // decodePropertyDelete reads one element; its values are judged by core/query.
-func decodePropertyDelete(v gjson.Result) (query.PropertyDelete, error) {
+func decodePropertyDelete(v gjson.Result) ([]query.PropertyDelete, error) {
 	var q query.PropertyDelete
 	var o object
-	o.each(v, func(name string, v gjson.Result) {
-		switch name {
-		case "type":
-			q.Type = o.text(name, v)
-		case "entity":
-			q.Entity = o.text(name, v)
-		case "key":
-			q.Key = o.keyFilter(name, v)
-		case "exactMatch":
-			on := o.flag(name, v)
-			q.ExactMatch = &on
-		case "startDate", "endDate", "startTime", "endTime":
-			o.looseDate(&q.Dates, name, v)
-		}
+	looseDate := func(o *object, name string, v gjson.Result) { o.looseDate(&q.Dates, name, v) }
+	o.read(v, fields{
+		"type":       into(&q.Type, (*object).text),
+		"entity":     into(&q.Entity, (*object).text),
+		"key":        into(&q.Key, (*object).keyFilter),
+		"exactMatch": optional(&q.ExactMatch, (*object).flag),
+		"startDate":  looseDate, "endDate": looseDate, "startTime": looseDate, "endTime": looseDate,
 	})
-	return q, o.err
+	return []query.PropertyDelete{q}, o.err
 }
 
 // keyFilter reads the key of a query or delete. A null value is no condition.
@@ -202,9 +167,9 @@ func (o *object) looseDate(f *query.DateFilter, name string, v gjson.Result) {
 	start := strings.HasPrefix(name, "start")
 	switch {
 	case v.Type == gjson.Number && start:
-		f.StartTime = o.millis(name, v)
+		optional(&f.StartTime, (*object).millis)(o, name, v)
 	case v.Type == gjson.Number:
-		f.EndTime = o.millis(name, v)
+		optional(&f.EndTime, (*object).millis)(o, name, v)
 	case start:
 		f.StartDate = o.text(name, v)
 	default:
@@ -212,81 +177,32 @@ func (o *object) looseDate(f *query.DateFilter, name string, v gjson.Result) {
 	}
 }
 
-// propertiesQuery answers with one flat array of records, query by query. All queries are judged before the first one reads.
+// propertiesQuery answers with one flat array of records, query by query.
 func (c *call) propertiesQuery() error {
-	body, err := c.json()
+	p, err := plans(c, decodePropertyQuery)
 	if err != nil {
 		return err
 	}
-	moment := c.moment()
-	var plans []*query.PropertyPlan
-	err = c.objects(body, func(v gjson.Result) error {
-		request, err := decodePropertyQuery(v)
-		if err != nil {
-			return err
-		}
-		p, err := request.Validate(moment)
-		plans = append(plans, p)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.answerProperties(plans)
-}
-
-// answerProperties runs the plans one after another into one flat array.
-func (c *call) answerProperties(plans []*query.PropertyPlan) error {
-	out := list{body: []byte{'['}}
-	for _, p := range plans {
-		for r, err := range p.Run(c.r.Context(), c.source()) {
-			if err != nil {
-				return err
-			}
-			out.next()
-			out.body = query.AppendProperty(out.body, r)
-			if err := c.fits(out.body); err != nil {
-				return err
-			}
-		}
-	}
-	return c.sendJSON(append(out.body, ']'))
+	return answer(c, p, query.AppendProperty)
 }
 
 // decodePropertyQuery reads one query; its values are judged by core/query.
-func decodePropertyQuery(v gjson.Result) (query.Properties, error) {
+func decodePropertyQuery(v gjson.Result) ([]query.Properties, error) {
 	var q query.Properties
 	var o object
-	o.each(v, func(name string, v gjson.Result) {
-		switch name {
-		case "type":
-			q.Type = o.text(name, v)
-		case "key":
-			q.Key = o.keyFilter(name, v)
-		case "exactMatch":
-			q.ExactMatch = o.flag(name, v)
-		case "keyTagExpression", "keyExpression":
-			q.KeyTagExpression = o.text(name, v)
-		case "last":
-			q.Last = o.flag(name, v)
-		case "offset":
-			n := o.integer(name, v)
-			q.Offset = &n
-		case "merge":
-			q.Merge = o.flag(name, v)
-		case "limit":
-			q.Limit = o.count(name, v)
-		case "addMeta":
-			q.AddMeta = o.flag(name, v)
-		case "timezone", "timeZone":
-			q.Timezone = o.text(name, v)
-		default:
-			if !o.dateField(&q.Dates, name, v) {
-				o.entityFilter(&q.Entities, name, v)
-			}
-		}
-	})
-	return q, o.err
+	expression := into(&q.KeyTagExpression, (*object).text)
+	o.read(v, fields{
+		"type":             into(&q.Type, (*object).text),
+		"key":              into(&q.Key, (*object).keyFilter),
+		"exactMatch":       into(&q.ExactMatch, (*object).flag),
+		"keyTagExpression": expression, "keyExpression": expression,
+		"last":    into(&q.Last, (*object).flag),
+		"offset":  optional(&q.Offset, (*object).integer),
+		"merge":   into(&q.Merge, (*object).flag),
+		"limit":   into(&q.Limit, (*object).count),
+		"addMeta": into(&q.AddMeta, (*object).flag),
+	}.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
+	return []query.Properties{q}, o.err
 }
 
 // propertyTypes lists the types of an entity, sorted.
@@ -319,5 +235,5 @@ func (c *call) propertiesGet() error {
 	if err != nil {
 		return err
 	}
-	return c.answerProperties([]*query.PropertyPlan{p})
+	return answer(c, []*query.PropertyPlan{p}, query.AppendProperty)
 }

@@ -19,7 +19,7 @@ func (c *call) seriesCSVInsert() error {
 		return core.Errorf(core.Invalid, "IllegalArgumentException: Empty entity")
 	}
 	var tags core.Tags
-	for name, values := range c.query() {
+	for name, values := range c.values {
 		value := trimmed(values[0])
 		if value == "" {
 			return core.Errorf(core.Invalid, "IllegalArgumentException: Tag \"%s\" has empty value", name)

@@ -27,18 +27,7 @@ func (c *call) seriesGet() error {
 	if format == "csv" {
 		return c.seriesCSV(plan, slices.Sorted(maps.Keys(request.Tags)))
 	}
-	out := list{body: []byte{'['}}
-	for r, err := range plan.Run(c.r.Context(), c.source()) {
-		if err != nil {
-			return err
-		}
-		out.next()
-		out.body = r.AppendJSON(out.body)
-		if err := c.fits(out.body); err != nil {
-			return err
-		}
-	}
-	return c.sendJSON(append(out.body, ']'))
+	return answer(c, []*query.Plan{plan}, appendSeries)
 }
 
 // seriesByURL makes a query of path and parameters. Names are literal: what would be a wildcard is escaped.
@@ -52,7 +41,7 @@ func (c *call) seriesByURL() (query.Series, error) {
 		return q, err
 	}
 	q.Entities.Entity = query.Quote(entity, query.EscapesAlways)
-	params := c.query()
+	params := c.values
 	q.Dates = query.DateFilter{StartDate: params.Get("startDate"), EndDate: params.Get("endDate"), Interval: params.Get("interval")}
 	for name, into := range map[string]**core.Time{"startTime": &q.Dates.StartTime, "endTime": &q.Dates.EndTime} {
 		if text := params.Get(name); text != "" {
@@ -91,7 +80,7 @@ func (c *call) seriesByURL() (query.Series, error) {
 
 // seriesCSV prints the samples of a plan as a table; nothing found is the header alone.
 func (c *call) seriesCSV(plan *query.Plan, tags []string) error {
-	params := c.query()
+	params := c.values
 	var columns []string
 	if text := orDefault(params.Get("columns"), params.Get("fields")); text != "" {
 		columns = strings.Split(text, ",")

@@ -249,10 +249,9 @@ func (d *seriesDecoder) sampleMember(key, v gjson.Result) bool {
 	case "v":
 		f.value, f.hasValue = v, true
 	case "x":
-		if v.Type == gjson.JSON {
-			d.fail("x: a text is expected, not %s", excerpt(v.Raw))
-		}
-		f.text, f.hasText = v.String(), v.Type != gjson.Null
+		var o object
+		f.text, f.hasText = o.text("x", v), v.Type != gjson.Null
+		d.err = o.err
 	case "version":
 		f.version = v
 	}

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"errors"
-	"math"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -17,43 +14,16 @@ func (c *call) source() query.Source {
 	return query.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Scope: c.id.Grants.ReadScope()}
 }
 
-// seriesQuery answers an array of queries. All of them are judged before the first one reads.
+// seriesQuery answers an array of queries.
 func (c *call) seriesQuery() error {
-	body, err := c.json()
+	p, err := plans(c, decodeSeriesQuery)
 	if err != nil {
 		return err
 	}
-	moment := c.moment()
-	var plans []*query.Plan
-	err = c.objects(body, func(v gjson.Result) error {
-		requests, err := decodeSeriesQuery(v)
-		for _, q := range requests {
-			if err == nil {
-				var p *query.Plan
-				p, err = q.Validate(moment)
-				plans = append(plans, p)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	out := list{body: []byte{'['}}
-	for _, p := range plans {
-		for r, err := range p.Run(c.r.Context(), c.source()) {
-			if err != nil {
-				return err
-			}
-			out.next()
-			out.body = r.AppendJSON(out.body)
-			if err := c.fits(out.body); err != nil {
-				return err
-			}
-		}
-	}
-	return c.sendJSON(append(out.body, ']'))
+	return answer(c, p, appendSeries)
 }
+
+func appendSeries(dst []byte, r *query.Result) []byte { return r.AppendJSON(dst) }
 
 // fits refuses an answer that is too large while it is built, not when it is complete.
 func (c *call) fits(body []byte) error {
@@ -68,26 +38,35 @@ func decodeSeriesQuery(v gjson.Result) ([]query.Series, error) {
 	q := query.Series{Transformations: map[string]string{}}
 	var o object
 	var metrics []string
-	o.each(v, func(name string, v gjson.Result) {
-		switch name {
-		case "metrics":
-			metrics = o.texts(name, v)
-		case "tags":
-			q.Tags = o.tagValues(name, v)
-		case "aggregate":
-			q.Aggregate = o.aggregate(name, v)
-		case "transformationOrder":
-			q.TransformationOrder = o.texts(name, v)
-		case "interpolate", "group", "rate", "smooth", "downsample", "forecast", "evaluate":
-			q.Transformations[name] = v.Raw
-		case "join": // what old clients call a group with a period
-			q.Transformations["group"] = v.Raw
-		default:
-			if !o.dateField(&q.Dates, name, v) && !o.entityFilter(&q.Entities, name, v) && !o.seriesFlag(&q, name, v) {
-				o.seriesText(&q, name, v)
-			}
-		}
-	})
+	f := fields{
+		"metric":              into(&q.Metric, (*object).text),
+		"metrics":             into(&metrics, (*object).texts),
+		"type":                into(&q.Type, (*object).text),
+		"tags":                into(&q.Tags, (*object).tagValues),
+		"tagExpression":       into(&q.TagExpression, (*object).text),
+		"exactMatch":          into(&q.ExactMatch, (*object).flag),
+		"minInsertDate":       into(&q.MinInsertDate, (*object).text),
+		"maxInsertDate":       into(&q.MaxInsertDate, (*object).text),
+		"forecastName":        into(&q.ForecastName, (*object).text),
+		"versioned":           into(&q.Versioned, (*object).flag),
+		"versionFilter":       into(&q.VersionFilter, (*object).text),
+		"sampleFilter":        into(&q.SampleFilter, (*object).text),
+		"cache":               into(&q.Cache, (*object).flag),
+		"limit":               into(&q.Limit, (*object).count),
+		"seriesLimit":         into(&q.SeriesLimit, (*object).count),
+		"direction":           into(&q.Direction, (*object).text),
+		"requestId":           into(&q.RequestID, (*object).text),
+		"timeFormat":          into(&q.TimeFormat, (*object).text),
+		"addMeta":             into(&q.AddMeta, (*object).flag),
+		"aggregate":           into(&q.Aggregate, (*object).aggregate),
+		"transformationOrder": into(&q.TransformationOrder, (*object).texts),
+		// what old clients call a group with a period
+		"join": func(_ *object, _ string, v gjson.Result) { q.Transformations["group"] = v.Raw },
+	}
+	for _, name := range [...]string{"interpolate", "group", "rate", "smooth", "downsample", "forecast", "evaluate"} {
+		f[name] = func(_ *object, name string, v gjson.Result) { q.Transformations[name] = v.Raw }
+	}
+	o.read(v, f.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
 	if o.err != nil || metrics == nil || q.Metric != "" {
 		return []query.Series{q}, o.err
 	}
@@ -99,107 +78,34 @@ func decodeSeriesQuery(v gjson.Result) ([]query.Series, error) {
 	return all, nil
 }
 
-// seriesFlag reads the members that are booleans or numbers; ok is false for any other member.
-func (o *object) seriesFlag(q *query.Series, name string, v gjson.Result) (ok bool) {
-	switch name {
-	case "exactMatch":
-		q.ExactMatch = o.flag(name, v)
-	case "versioned":
-		q.Versioned = o.flag(name, v)
-	case "cache":
-		q.Cache = o.flag(name, v)
-	case "addMeta":
-		q.AddMeta = o.flag(name, v)
-	case "limit":
-		q.Limit = o.count(name, v)
-	case "seriesLimit":
-		q.SeriesLimit = o.count(name, v)
-	default:
-		return false
-	}
-	return true
-}
-
-// count reads a limit: one beyond the range of int32 is none in practice, and the same on every platform.
-func (o *object) count(name string, v gjson.Result) int {
-	return int(min(max(o.integer(name, v), math.MinInt32), math.MaxInt32))
-}
-
-// seriesText reads the members that are texts. Unknown members are ignored.
-func (o *object) seriesText(q *query.Series, name string, v gjson.Result) {
-	switch name {
-	case "requestId":
-		q.RequestID = o.text(name, v)
-	case "metric":
-		q.Metric = o.text(name, v)
-	case "type":
-		q.Type = o.text(name, v)
-	case "tagExpression":
-		q.TagExpression = o.text(name, v)
-	case "minInsertDate":
-		q.MinInsertDate = o.text(name, v)
-	case "maxInsertDate":
-		q.MaxInsertDate = o.text(name, v)
-	case "forecastName":
-		q.ForecastName = o.text(name, v)
-	case "versionFilter":
-		q.VersionFilter = o.text(name, v)
-	case "sampleFilter":
-		q.SampleFilter = o.text(name, v)
-	case "direction":
-		q.Direction = o.text(name, v)
-	case "timeFormat":
-		q.TimeFormat = o.text(name, v)
-	case "timezone", "timeZone":
-		q.Timezone = o.text(name, v)
-	}
-}
-
 // aggregate reads the aggregation of a query; its values are judged by core/query.
-func (o *object) aggregate(member string, v gjson.Result) *query.Aggregate {
+func (o *object) aggregate(_ string, v gjson.Result) *query.Aggregate {
 	a := &query.Aggregate{}
-	o.each(v, func(name string, v gjson.Result) {
-		switch name {
-		case "type", "types":
-			a.Types = append(a.Types, o.texts(name, v)...)
-		case "period", "interval":
-			a.Period = o.period(name, v)
-		case "interpolate":
-			a.Interpolate = o.interpolation(name, v)
-		case "threshold":
-			a.Threshold = &query.Threshold{}
-			o.each(v, func(side string, v gjson.Result) {
-				switch side {
-				case "min":
-					a.Threshold.Min = o.number(side, v)
-				case "max":
-					a.Threshold.Max = o.number(side, v)
-				}
-			})
-		case "workingMinutes":
-			a.WorkingMinutes = o.workingMinutes(name, v)
-		case "calendar":
-			o.each(v, func(inner string, v gjson.Result) {
-				if inner == "name" {
-					a.Calendar = o.text(inner, v)
-				}
-			})
-		}
+	types := func(o *object, name string, v gjson.Result) { a.Types = append(a.Types, o.texts(name, v)...) }
+	period := into(&a.Period, (*object).period)
+	o.read(v, fields{
+		"type": types, "types": types,
+		"period": period, "interval": period,
+		"interpolate":    into(&a.Interpolate, (*object).interpolation),
+		"threshold":      into(&a.Threshold, (*object).threshold),
+		"workingMinutes": into(&a.WorkingMinutes, (*object).workingMinutes),
+		"calendar": func(o *object, _ string, v gjson.Result) {
+			o.read(v, fields{"name": into(&a.Calendar, (*object).text)})
+		},
 	})
 	return a
+}
+
+func (o *object) threshold(_ string, v gjson.Result) *query.Threshold {
+	t := &query.Threshold{}
+	o.read(v, fields{"min": into(&t.Min, (*object).number), "max": into(&t.Max, (*object).number)})
+	return t
 }
 
 // workingMinutes reads both ends, which are required.
 func (o *object) workingMinutes(name string, v gjson.Result) *query.WorkingMinutes {
 	start, end := int64(-1), int64(-1)
-	o.each(v, func(side string, v gjson.Result) {
-		switch side {
-		case "start":
-			start = o.integer(side, v)
-		case "end":
-			end = o.integer(side, v)
-		}
-	})
+	o.read(v, fields{"start": into(&start, (*object).integer), "end": into(&end, (*object).integer)})
 	if start < 0 || end < 0 || start > 1440 || end > 1440 {
 		o.fail("%s: start and end are required, as minutes of the day", name)
 	}
@@ -210,27 +116,22 @@ func (o *object) workingMinutes(name string, v gjson.Result) *query.WorkingMinut
 func (o *object) period(name string, v gjson.Result) *query.Period {
 	p := &query.Period{}
 	if v.Type == gjson.String {
-		o.err = errors.Join(o.err, parsePeriod(p, v.Str))
+		if err := parsePeriod(p, v.Str); o.err == nil {
+			o.err = err
+		}
 		return p
 	}
-	counted := false
-	o.each(v, func(member string, v gjson.Result) {
-		switch member {
-		case "count":
-			if n := o.number(member, v); n != nil {
-				p.Count, counted = *n, true
-			}
-		case "unit":
-			p.Unit = o.text(member, v)
-		case "align":
-			p.Align = o.text(member, v)
-		case "timezone", "timeZone":
-			p.Timezone = o.text(member, v)
-		}
-	})
-	if !counted || p.Unit == "" {
+	var count *float64
+	o.read(v, fields{
+		"count": into(&count, (*object).number),
+		"unit":  into(&p.Unit, (*object).text),
+		"align": into(&p.Align, (*object).text),
+	}.timezone(&p.Timezone))
+	if count == nil || p.Unit == "" {
 		o.fail("%s: count and unit are required", name)
+		return p
 	}
+	p.Count = *count
 	return p
 }
 
@@ -245,22 +146,16 @@ func parsePeriod(p *query.Period, text string) error {
 }
 
 // interpolation reads the object, or the bare name that an old client sends.
-func (o *object) interpolation(name string, v gjson.Result) *query.Interpolation {
+func (o *object) interpolation(_ string, v gjson.Result) *query.Interpolation {
 	i := &query.Interpolation{}
 	if v.Type == gjson.String {
 		i.Type = v.Str
 		return i
 	}
-	o.each(v, func(member string, v gjson.Result) {
-		switch member {
-		case "type":
-			i.Type = o.text(member, v)
-		case "value":
-			i.Value = o.number(member, v)
-		case "extend":
-			on := o.flag(member, v)
-			i.Extend = &on
-		}
+	o.read(v, fields{
+		"type":   into(&i.Type, (*object).text),
+		"value":  into(&i.Value, (*object).number),
+		"extend": optional(&i.Extend, (*object).flag),
 	})
 	return i
 }

@@ -29,9 +29,10 @@ type call struct {
 	server *Server
 	id     auth.Identity
 	params httprouter.Params
-	route  string // pattern, for metrics
-	status int    // sent; 0 = nothing was sent yet
-	held   int64  // bytes of its body that count against limits.bodies
+	values url.Values // of the query string
+	route  string     // pattern, for metrics
+	status int        // sent; 0 = nothing was sent yet
+	held   int64      // bytes of its body that count against limits.bodies
 }
 
 // WriteHeader notes the status on its way out.
@@ -86,7 +87,7 @@ func (s *Server) dispatch(c *call) error {
 		c.id = id
 	}
 	method := c.r.Method
-	if method == http.MethodHead {
+	if method == http.MethodHead && !strings.HasPrefix(path, webhookPath) { // whose GET writes, which a HEAD may not
 		method = http.MethodGet // net/http drops the body
 	}
 	handle, params, _ := s.router.Lookup(method, path)
@@ -129,7 +130,32 @@ func (c *call) admit(rt route) error {
 		}
 		c.params[i].Value = value
 	}
+	var err error
+	c.values, err = parseQuery(c.r.URL.RawQuery)
+	if err != nil && !strings.HasPrefix(rt.path, webhookPath) { // which takes what foreign services send
+		return core.Errorf(core.Invalid, "query string: %s", err)
+	}
 	return nil
+}
+
+// parseQuery takes a query string apart at `&` alone: unlike in net/url a semicolon is data, and nothing is left out silently.
+func parseQuery(raw string) (url.Values, error) {
+	values := url.Values{}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil {
+			return values, err
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return values, err
+		}
+		values.Add(name, value)
+	}
+	return values, nil
 }
 
 // encodedPath is the path as it was sent, so that %2F inside a segment is data.

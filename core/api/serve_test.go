@@ -414,3 +414,18 @@ func TestAcceptsGzip(t *testing.T) {
 		}
 	}
 }
+
+// TestNotUTF8: a body in another encoding is refused as a whole, or texts would read back as something else.
+func TestNotUTF8(t *testing.T) {
+	w := newWorld(t, Limits{})
+	for path, body := range map[string]string{
+		"/api/v1/series/insert":     "[{\"entity\":\"e\",\"metric\":\"m\",\"data\":[{\"t\":1,\"x\":\"\xff\"}]}]",
+		"/api/v1/messages/insert":   "[{\"entity\":\"e\",\"message\":\"\xc3\"}]",
+		"/api/v1/properties/insert": "[{\"entity\":\"e\",\"type\":\"t\",\"tags\":{\"a\":\"\xed\xa0\x80\"}}]",
+	} {
+		rec := w.do("admin", "POST", path, body)
+		if want := `{"error":"JsonParseException: the body is not valid UTF-8"}`; rec.Code != 400 || rec.Body.String() != want {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -14,9 +13,6 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/dates"
 )
-
-// query returns the parameters of the query string. What cannot be decoded is left out, as net/url does.
-func (c *call) query() url.Values { return c.r.URL.Query() }
 
 // health answers without credentials, for load balancers and orchestrators.
 func (c *call) health() error {

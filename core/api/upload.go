@@ -57,7 +57,7 @@ func (r *countingReader) Read(p []byte) (int, error) {
 
 // csvUpload sends a file through the named parser configuration.
 func (c *call) csvUpload() error {
-	q := c.query()
+	q := c.values
 	config := q.Get("config")
 	if config == "" {
 		return core.Errorf(core.Invalid, "IllegalArgumentException: Parameter config is required")
@@ -84,7 +84,7 @@ func (c *call) csvUpload() error {
 
 // nmonUpload sends a file through the nmon parser.
 func (c *call) nmonUpload() error {
-	q := c.query()
+	q := c.values
 	name := q.Get("p")
 	if name == "" {
 		name = "default"
@@ -108,7 +108,7 @@ func (c *call) newUpload(format, parser string, parameters []string) (*upload, e
 	if c.server.Parser == nil {
 		return nil, c.missing()
 	}
-	q := c.query()
+	q := c.values
 	u := &upload{c: c, rules: true, started: c.now(), durability: core.Synced}
 	params := map[string]string{}
 	for _, name := range parameters {
@@ -206,7 +206,7 @@ func (u *upload) file(body io.Reader) (io.Reader, error) {
 // parse sends one file through the parser. A fault of the file ends the upload but not what was stored before it; any other fault is the answer.
 func (u *upload) parse(body io.Reader) error {
 	c := u.c
-	for chunk, err := range c.server.Parser.Parse(c.r.Context(), u.request, body) {
+	for chunk, err := range c.server.Parser.Parse(c.r.Context(), u.request, fileReader{body}) {
 		if err != nil {
 			if u.lines == 0 || core.CodeOf(err) != core.Invalid {
 				return err // nothing was read, or the fault is not the file's
@@ -219,6 +219,22 @@ func (u *upload) parse(body io.Reader) error {
 		}
 	}
 	return nil
+}
+
+// fileReader makes every fault of an upload a refusal with nothing behind it. Compressed and multipart bodies that were cut off end in
+// io.ErrUnexpectedEOF, which whoever reads in blocks takes for the end of a whole file.
+type fileReader struct{ r io.Reader }
+
+func (f fileReader) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err == nil || err == io.EOF { // the very end, not a wrapped one
+		return n, err
+	}
+	var e *core.Error
+	if !errors.As(err, &e) {
+		return n, core.Errorf(core.Invalid, "IllegalArgumentException: the file ends before it is complete")
+	}
+	return n, &core.Error{Code: e.Code, Text: e.Text, RetryAfter: e.RetryAfter}
 }
 
 // take stores what one chunk gave.
@@ -248,7 +264,6 @@ func (u *upload) take(chunk core.Parsed) error {
 	return nil
 }
 
-// hideFromRules makes the records invisible to the rule engine.
 // answer is the contract's object, with the rejected lines beside it.
 func (u *upload) answer() error {
 	c := u.c

@@ -5,10 +5,16 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"iter"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-db/tidemark/core"
 )
 
 type packedFile struct{ name, text string }
@@ -99,6 +105,58 @@ func TestArchives(t *testing.T) {
 		for _, want := range tt.want {
 			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), want) {
 				t.Errorf("%s: %d %s, want %d with %s", tt.name, rec.Code, rec.Body, tt.status, want)
+			}
+		}
+	}
+}
+
+// blockParser reads as a plugin host does, in blocks: a reader that ends in io.ErrUnexpectedEOF looks to it like one that ends.
+type blockParser struct{}
+
+func (blockParser) Parse(_ context.Context, _ core.ParseRequest, body io.Reader) iter.Seq2[core.Parsed, error] {
+	return func(yield func(core.Parsed, error) bool) {
+		block := make([]byte, 1<<16)
+		_, err := io.ReadFull(body, block)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			yield(core.Parsed{}, err)
+			return
+		}
+		yield(core.Parsed{Lines: 1}, nil)
+	}
+}
+
+// TestCutUpload: half a file is not a whole one, whatever it was packed in.
+func TestCutUpload(t *testing.T) {
+	file := gzipOf([]byte(packed[0].text))
+	archive := gzipOf(tarOf(t))
+	form := []byte("--B\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.csv\"\r\n\r\na,b\r\n--B--\r\n")
+	for _, tt := range []struct {
+		name, target, header, value string
+		body                        []byte
+		cut                         int
+	}{
+		{"gzip by name", "&filename=a.gz", "", "", file, 10},
+		{"gzip without its checksum", "&filename=a.gz", "", "", file, 4},
+		{"Content-Encoding", "", "Content-Encoding", "gzip", file, 10},
+		{"tar.gz", "&filename=a.tgz", "", "", archive, 20},
+		{"form", "", "Content-Type", "multipart/form-data; boundary=B", form, 8},
+	} {
+		for _, cut := range []int{0, tt.cut} {
+			w := newWorld(t, Limits{})
+			w.server.Parser = blockParser{}
+			r := httptest.NewRequest("POST", "/api/v1/csv?config=lines"+tt.target, bytes.NewReader(tt.body[:len(tt.body)-cut]))
+			r.SetBasicAuth("admin", password)
+			if tt.header != "" {
+				r.Header.Set(tt.header, tt.value)
+			}
+			rec := httptest.NewRecorder()
+			w.server.ServeHTTP(rec, r)
+			want := 200
+			if cut > 0 {
+				want = 400
+			}
+			if rec.Code != want {
+				t.Errorf("%s cut by %d: %d %s, want %d", tt.name, cut, rec.Code, rec.Body, want)
 			}
 		}
 	}

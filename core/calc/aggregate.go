@@ -39,6 +39,8 @@ type Aggregation struct {
 	Threshold *Threshold    // required by threshold functions
 	Working   *MinutesOfDay // limits threshold functions to a part of the day
 	Rules     Rules
+	// Decimal makes SUM, AVG and DELTA exact: the values stand for decimal numbers, and only the result is rounded to the nearest double.
+	Decimal bool
 }
 
 // Validate reports what cannot be computed.
@@ -102,7 +104,7 @@ func NewAggregator(a Aggregation) (*Aggregator, error) {
 	}
 	g := &Aggregator{Aggregation: a, output: make([]Series, len(a.Functions))}
 	for _, f := range a.Functions {
-		g.keep = g.keep || !f.streams()
+		g.keep = g.keep || !f.streams() || a.Decimal && (f.Kind == KindSum || f.Kind == KindAvg)
 	}
 	return g, nil
 }
@@ -226,12 +228,10 @@ func (g *Aggregator) flush() {
 func (g *Aggregator) compute(f Function) (v float64, ok bool) {
 	s := &g.summary
 	switch f.Kind {
+	case KindSum, KindAvg:
+		return g.total(f.Kind), true
 	case KindCount:
 		return float64(s.Count), true
-	case KindSum:
-		return s.Sum, true
-	case KindAvg:
-		return s.Sum / float64(s.Count), true
 	case KindMin:
 		return s.Min, true
 	case KindMax:
@@ -254,6 +254,19 @@ func (g *Aggregator) compute(f Function) (v float64, ok bool) {
 		return 0, false
 	}
 	return g.statistic(f), true
+}
+
+// total computes the sum or the mean of the current period.
+func (g *Aggregator) total(kind Kind) float64 {
+	switch {
+	case g.Decimal && kind == KindSum:
+		return decimalExactSum(g.values)
+	case g.Decimal:
+		return decimalMean(g.values)
+	case kind == KindSum:
+		return g.summary.Sum
+	}
+	return g.summary.Sum / float64(g.summary.Count)
 }
 
 // statistic computes the functions that need all samples.
@@ -306,6 +319,9 @@ func (g *Aggregator) delta() float64 {
 			return math.NaN()
 		}
 		base = g.summary.First
+	}
+	if g.Decimal {
+		return decimalDifference(g.summary.Last, base)
 	}
 	return g.summary.Last - base
 }

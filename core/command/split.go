@@ -42,6 +42,7 @@ type Splitter struct {
 	start     int // of the command that is being looked for
 	scanned   int // end of the complete lines of that command
 	searched  int // no line end lies between scanned and here
+	feed      int // the first LF at or after searched, len(buf) for none; less than searched when it has to be looked for
 	quotes    int // in buf[start:scanned]
 	chars     int // in buf[start:scanned], while a quote is open
 	lines     int
@@ -51,7 +52,7 @@ type Splitter struct {
 
 // NewSplitter returns a splitter that reads from r.
 func NewSplitter(r io.Reader, transport Transport) *Splitter {
-	return &Splitter{r: r, transport: transport}
+	return &Splitter{r: r, transport: transport, feed: -1}
 }
 
 // Lines returns the number of non-empty lines read so far, the parts of commands over several lines counted one by one.
@@ -115,23 +116,26 @@ func (s *Splitter) scan() (command []byte, found bool, err error) {
 
 var quoteMark = []byte{'"'}
 
-// lineEnd returns the index of the next line end at or after scanned, -1 when there is none yet.
+// lineEnd returns the index of the next line end at or after scanned, -1 when there is none yet. Where the next LF is found is kept: looking through
+// the whole buffer at each of many CR would take quadratic time.
 func (s *Splitter) lineEnd() int {
-	window := s.buf[s.searched:]
-	end := bytes.IndexByte(window, '\n')
-	if s.transport == HTTP {
-		if end >= 0 {
-			window = window[:end]
-		}
-		if cr := bytes.IndexByte(window, '\r'); cr >= 0 {
-			end = cr
+	if s.feed < s.searched {
+		s.feed = len(s.buf)
+		if i := bytes.IndexByte(s.buf[s.searched:], '\n'); i >= 0 {
+			s.feed = s.searched + i
 		}
 	}
-	if end < 0 {
-		s.searched = len(s.buf)
+	end := s.feed
+	if s.transport == HTTP {
+		if i := bytes.IndexByte(s.buf[s.searched:end], '\r'); i >= 0 {
+			return s.searched + i
+		}
+	}
+	if end == len(s.buf) {
+		s.searched = end
 		return -1
 	}
-	return s.searched + end
+	return end
 }
 
 // restart begins a new command after the last complete line.
@@ -141,6 +145,7 @@ func (s *Splitter) restart() {
 
 // fill reads once, after moving the unfinished command to the front of the buffer. While an overlong line is skipped nothing of it is kept.
 func (s *Splitter) fill() {
+	s.feed = -1
 	if s.discard {
 		s.start, s.scanned, s.searched = len(s.buf), len(s.buf), len(s.buf)
 	}

@@ -67,6 +67,16 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
+// TestSplitterCarriageReturns: a large text whose only line ends are CR takes no longer than one with LF; looking for the LF that never comes at
+// each line would take seconds.
+func TestSplitterCarriageReturns(t *testing.T) {
+	const n = 4 << 20
+	got, s := split(t, strings.NewReader(strings.Repeat("\r", n)+strings.Repeat("ping\r", 1000)+"ping"), HTTP)
+	if len(got) != 1001 || s.Lines() != 1001 {
+		t.Errorf("got %d commands and %d lines, want 1001", len(got), s.Lines())
+	}
+}
+
 // TestSplitterDoesNotWait checks that a command comes out as soon as its line end is there, while the stream stays open.
 func TestSplitterDoesNotWait(t *testing.T) {
 	r, w := io.Pipe()

@@ -158,6 +158,7 @@ func (a *Aggregate) run(g calc.Aggregation, in iter.Seq2[*Result, error]) iter.S
 				yield(nil, err)
 				return
 			}
+			g.Decimal = r.Decimal
 			series, err := calc.Aggregate(g, r.Samples.Times, r.Samples.Values)
 			if err != nil {
 				yield(nil, invalid(err.Error()))
@@ -239,7 +240,7 @@ func (a *AggregateEcho) appendJSON(b []byte) []byte {
 
 func (p *Period) appendJSON(b []byte) []byte {
 	o := openObject(b)
-	o.integer("count", int64(p.Count))
+	o.integer("count", dates.NewInterval(p.Count, dates.Day).Count) // clamped, as it is computed with
 	unit, align := strings.ToUpper(p.Unit), calc.Calendar
 	if u, err := dates.ParseUnit(p.Unit); err == nil {
 		unit = u.String()

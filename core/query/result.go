@@ -39,6 +39,7 @@ type Result struct {
 	Meta      *Meta
 	Samples   Samples
 
+	Decimal   bool // of a metric whose values are decimal numbers: what is computed from them is exact
 	Computed  bool // values come from a calculation: printed with a fraction digit
 	Format    TimeFormat
 	Versioned bool // print versions

@@ -256,10 +256,8 @@ func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 			yield(nil, err)
 			return
 		}
-		unlimited := e.request.Limit <= 0
-		if m, _ := e.Catalog.Metric(e.query.Metric); m.Versioned {
-			unlimited = false
-		}
+		m, _ := e.Catalog.Metric(e.query.Metric)
+		unlimited, decimal := e.request.Limit <= 0 && !m.Versioned, m.DataType == core.TypeDecimal
 		count := 0
 		for r, err := range e.merged(ctx) {
 			if err == nil && allowed != nil && !allowed[key(r)] {
@@ -269,6 +267,9 @@ func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 				if count++; count > maxSeries {
 					err = core.Errorf(core.Invalid, "IllegalArgumentException: Series count exceeds %d", maxSeries)
 				}
+			}
+			if err == nil {
+				r.Decimal = decimal
 			}
 			if err == nil && e.request.Cache && !e.dates.Contains(r.Samples.Times[0]) {
 				continue
