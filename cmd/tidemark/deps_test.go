@@ -18,7 +18,7 @@ core/calc core/dates core/auth: core
 core/memstore: core core/filter core/glob
 core/storetest: core core/memstore
 core/ingest: core core/filter core/glob
-core/command: core core/dates
+core/command: core core/calc core/dates
 core/webhook: core core/dates core/glob
 core/filter: core core/glob core/dates
 core/query: core core/calc core/dates core/filter
