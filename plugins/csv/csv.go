@@ -301,6 +301,9 @@ func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 		}
 	}
 	out.AddLines(p.reader.lines - lines)
+	if last && len(chunk) == 0 {
+		return p.failed // of a last line without an end: there is no call after this one, and nothing else in this batch
+	}
 	return nil
 }
 

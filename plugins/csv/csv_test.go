@@ -286,6 +286,14 @@ func TestLineErrors(t *testing.T) {
 	}
 }
 
+func TestLastLineWithoutAnEnd(t *testing.T) {
+	config := json.RawMessage(`{"timestampColumns":"t","defaultEntity":"e"}`)
+	got, _, _, err := upload(t, abi.OpenRequest{Config: config}, "t,a\n2021-05-03T10:00:00Z,1\n2021-05-03T10:00:01Z,x", 1<<20)
+	if len(got) != 1 || err == nil || err.Error() != `Line 3, column 2: not a number: "x"` {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestWrongConfigurationsNameEveryFault(t *testing.T) {
 	config := `{"commandType":"SERIES","timestampType":"DAYS","filter":"row['a'","delimiter":"ab","schema":"select()","skipLines":-1,"decimalSeparator":"."}`
 	_, _, _, err := upload(t, abi.OpenRequest{Config: json.RawMessage(config)}, "", 1)
