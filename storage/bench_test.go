@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -165,4 +166,48 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)*steps*benchSeries/b.Elapsed().Seconds(), "samples/s")
+}
+
+// BenchmarkReplay opens a database with five million samples in its journal.
+func BenchmarkReplay(b *testing.B) {
+	const steps = 5000
+	dir := b.TempDir()
+	opts := Options{Sync: journal.Never}
+	db, _, err := Open(vfs.OS{}, dir, opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys := benchKeys()
+	for i := range steps {
+		if _, err := db.Append(b.Context(), benchBatch(keys, i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := db.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	db = nil
+	before, grown := liveHeap(), int64(0)
+	for b.Loop() {
+		db, report, err := Open(vfs.OS{}, dir, opts)
+		if err != nil || report.Samples != steps*benchSeries {
+			b.Fatal(report, err)
+		}
+		b.StopTimer()
+		grown = max(grown, liveHeap()-before)
+		if err := db.Close(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.N)*steps*benchSeries/b.Elapsed().Seconds(), "samples/s")
+	b.ReportMetric(float64(grown)/(steps*benchSeries), "heap-bytes/sample")
+}
+
+func liveHeap() int64 {
+	runtime.GC()
+	runtime.GC() // pools let go of what they hold in the second round
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/memstore"
@@ -15,16 +17,18 @@ import (
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
-// crashSeeds is the number of crashes in all; TIDEMARK_CRASH_SEEDS sets another.
-func crashSeeds(t *testing.T) int {
-	if text := os.Getenv("TIDEMARK_CRASH_SEEDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("TIDEMARK_CRASH_SEEDS: %v", err)
-		}
-		return n
+// seeds is a number that the environment can raise.
+func seeds(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
 	}
-	return 500
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }
 
 // step is one append of a history: what was answered, and how many operations the disk had seen by then.
@@ -32,73 +36,114 @@ type step struct {
 	position core.Position
 	received core.Time
 	ops      int
+	synced   core.Position // all up to here was durable by then
 	err      error
+}
+
+// life is a history on a disk that remembers every operation.
+type life struct {
+	seed  uint64
+	mode  journal.Mode
+	mem   *vfs.Mem
+	steps []step
 }
 
 // crashesPerHistory spreads the cost of a history over several crashes.
 const crashesPerHistory = 10
 
 // TestCrash stops the world after some operation on the disk, keeps of the unsynced rest what a power cut or the end of the process keeps, and opens
-// again. Everything that was acknowledged must be there, in the order it was in, and nothing else than a beginning of what was tried.
+// again. What was acknowledged must be there, as far as the mode promises, in the order it was in, and nothing else than a beginning of what was
+// tried.
 func TestCrash(t *testing.T) {
-	total := crashSeeds(t)
-	for seed := 0; seed*crashesPerHistory < total; seed++ {
+	total := seeds(t, "TIDEMARK_CRASH_SEEDS", 300)
+	for seed := 0; seed*crashesPerHistory < total && !t.Failed(); seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 77))
-		opts := small()
-		opts.SegmentBytes = 16 << 10
-		powerCut := seed%2 == 0
-		if !powerCut {
-			opts.Sync = journal.Never // the end of the process takes nothing that was written
-		}
-		mem, steps := record(t, uint64(seed), opts)
+		l := record(t, uint64(seed))
 		for range min(crashesPerHistory, total-seed*crashesPerHistory) {
-			n := r.IntN(mem.Ops() + 1)
-			after := mem.Prefix(n)
-			if powerCut {
-				after = after.Crash(r)
-			}
-			verifyCrash(t, crash{seed: uint64(seed), ops: n, fs: after, steps: steps})
-			if t.Failed() {
-				t.Fatalf("seed %d, power cut %v, after %d of %d operations", seed, powerCut, n, mem.Ops())
-			}
+			l.crash(t, r.IntN(l.mem.Ops()+1), ending(r.IntN(2)), r)
 		}
 	}
 }
 
-// record runs a random history on a disk that remembers every operation.
-func record(t *testing.T, seed uint64, opts Options) (*vfs.Mem, []step) {
-	mem := vfs.NewMem()
-	mem.Record()
-	db, _, err := Open(mem, "/data", opts)
-	if err != nil {
-		t.Fatal(err)
+// TestCrashEveryPrefix ends the world in both ways after every single operation of a history.
+func TestCrashEveryPrefix(t *testing.T) {
+	for seed := 0; seed < seeds(t, "TIDEMARK_CRASH_PREFIX_SEEDS", 3) && !t.Failed(); seed++ {
+		r := rand.New(rand.NewPCG(uint64(seed), 78))
+		l := record(t, uint64(seed))
+		for n := range l.mem.Ops() + 1 {
+			l.crash(t, n, killed, r)
+			l.crash(t, n, powerCut, r)
+		}
 	}
-	g := storetest.NewGenerator(seed)
-	var steps []step
-	for range 40 {
-		b := g.Next()
-		r, err := db.Append(t.Context(), b)
-		steps = append(steps, step{r.Position, b.Received, mem.Ops(), err})
-	}
-	if err := db.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	return mem, steps
 }
 
-type crash struct {
-	seed  uint64
-	ops   int
-	fs    *vfs.Mem
-	steps []step
+// record runs a random history, in a mode that depends on the seed, under a clock of its own.
+func record(t *testing.T, seed uint64) life {
+	l := life{seed: seed, mode: journal.Mode(seed % 3), mem: vfs.NewMem()}
+	l.mem.Record()
+	synctest.Test(t, func(t *testing.T) {
+		opts := small()
+		opts.SegmentBytes, opts.Sync, opts.SyncInterval = 16<<10, l.mode, time.Second
+		db, _, err := Open(l.mem, "/data", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := storetest.NewGenerator(seed)
+		for i := range 40 {
+			b := g.Next()
+			r, err := db.Append(t.Context(), b)
+			if i%7 == 6 {
+				time.Sleep(opts.SyncInterval)
+				synctest.Wait()
+			}
+			l.steps = append(l.steps, step{r.Position, b.Received, l.mem.Ops(), core.Position(db.journal.Synced()), err})
+		}
+		if err := db.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return l
 }
 
-// verifyCrash opens what a crash left and compares it with the oracle, fed as far as the log reaches. Then the database must be as good as new.
-func verifyCrash(t *testing.T, c crash) {
+// ending is how the world ends.
+type ending int
+
+const (
+	killed   ending = iota // the process ends: nothing that was written is lost
+	powerCut               // what was not synced is lost, kept or torn
+)
+
+// crash ends the world after n operations and verifies what is left.
+func (l life) crash(t *testing.T, n int, how ending, r *rand.Rand) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	left, safe := l.mem.Prefix(n), core.Position(0)
+	if how == powerCut {
+		left = left.Crash(r)
+	}
+	for _, s := range l.steps {
+		if s.ops > n {
+			break
+		}
+		if safe = max(safe, s.synced); s.err == nil && (how == killed || l.mode == journal.Always) {
+			safe = max(safe, s.position)
+		}
+	}
+	l.verify(t, left, safe)
+	if t.Failed() {
+		t.Logf("seed %d, mode %d, ending %d, after %d of %d operations", l.seed, l.mode, how, n, l.mem.Ops())
+	}
+}
+
+// verify opens what a crash left and compares it with the oracle, fed as far as the log reaches, which must be to safe at least. Then the database
+// must be as good as new.
+func (l life) verify(t *testing.T, left *vfs.Mem, safe core.Position) {
 	t.Helper()
 	opts := small()
 	opts.SegmentBytes = 16 << 10
-	db, report, err := Open(c.fs, "/data", opts)
+	db, report, err := Open(left, "/data", opts)
 	if err != nil {
 		t.Errorf("open: %v", err)
 		return
@@ -112,9 +157,9 @@ func verifyCrash(t *testing.T, c crash) {
 		t.Errorf("damage after a crash: %v", report)
 	}
 	oracle := memstore.New()
-	g := storetest.NewGenerator(c.seed)
+	g := storetest.NewGenerator(l.seed)
 	last := core.Position(0)
-	for i, s := range c.steps {
+	for i, s := range l.steps {
 		b := g.Next()
 		// Refused batches, those of which nothing is stored, and replays, which are acknowledged at the end of the log, left nothing.
 		replay := s.position <= last
@@ -123,8 +168,8 @@ func verifyCrash(t *testing.T, c crash) {
 			continue
 		}
 		if s.position > db.End() {
-			if s.ops <= c.ops {
-				t.Errorf("batch %d at position %d was acknowledged and is gone; the log ends at %d", i, s.position, db.End())
+			if s.position <= safe {
+				t.Errorf("batch %d at position %d was safe and is gone; the log ends at %d", i, s.position, db.End())
 			}
 			break
 		}

@@ -7,7 +7,7 @@
 //	state.go   what readers see, and how a batch changes it: head.go samples, records.go messages, properties and history, catalog.go documents
 //	read.go    Reader and Catalog, select.go their filters check.go   Check and Dump for the command line, report.go what Open found
 //
-// FORMAT.md draws the files, FORMAT-records.md what is in a frame. The journal is the truth: everything else is made from it when the database
+// FORMAT.md draws the files and what is in a frame. The journal is the truth: everything else is made from it when the database
 // is opened.
 package storage
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// A batch record is the payload of a journal frame of kind frameBatch. FORMAT-records.md draws every byte; in short:
+// A batch record is the payload of a journal frame of kind frameBatch. FORMAT.md draws every byte; in short:
 //
 //	+------------+----------+-------------------------------+------+
 //	| version u8 | flags u8 | raw length uvarint, if packed | body |   body: parts uvarint, origin, then the parts named by its bits

@@ -122,7 +122,7 @@ func TestKeyTable(t *testing.T) {
 	}
 }
 
-// TestBytes is a record by hand, from FORMAT-records.md.
+// TestBytes is a record by hand, from FORMAT.md.
 func TestBytes(t *testing.T) {
 	b := &core.Batch{Origin: core.Origin{User: "u", Door: core.DoorUDP}}
 	b.Add(b.Ref(core.SeriesKey{Metric: "m", Entity: "b"}), 1000, 2)

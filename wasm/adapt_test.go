@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-db/tidemark/wasm"
 	"github.com/tidemark-db/tidemark/wasm/abi"
 	"github.com/tidemark-db/tidemark/wasm/guest"
+	"github.com/tidemark-db/tidemark/wasm/wasmtest"
 	"github.com/tidemark-db/tidemark/wasm/wasmtest/testdata/guest/plain"
 )
 
@@ -152,6 +153,7 @@ func TestParsersReportErrors(t *testing.T) {
 		"configuration": {core.ParseRequest{Parser: "broken"}, strings.NewReader(""), core.Invalid, "config 5: want a text"},
 		"encoding":      {core.ParseRequest{Parser: "plain", Encoding: "cp1250"}, strings.NewReader(""), core.Unsupported, "only UTF-8"},
 		"long line":     {core.ParseRequest{Parser: "plain"}, strings.NewReader(strings.Repeat("x", 2<<20)), core.TooLarge, "1048576"},
+		"cut body":      {core.ParseRequest{Parser: "plain"}, io.MultiReader(strings.NewReader("x"), failing{io.ErrUnexpectedEOF}), core.Internal, "unexpected EOF"},
 		"body":          {core.ParseRequest{Parser: "plain"}, io.MultiReader(strings.NewReader("x"), failing{read}), core.Internal, "connection reset"},
 	} {
 		var last error
@@ -185,4 +187,68 @@ func TestRenderers(t *testing.T) {
 	if _, err := (wasm.Renderers{Host: h}).Render(t.Context(), "nope", events); err == nil {
 		t.Error("an unknown plugin renders")
 	}
+}
+
+// A stateful guest that is killed in the middle of an upload: the error says from which byte on the upload is to be sent again.
+func TestParsersNameTheByteOfAKill(t *testing.T) {
+	onLast := func(act ...byte) []byte { // if (flags) act
+		return append(append([]byte{0x20, 2, 0x04, 0x40}, act...), append([]byte{0x0b}, wasmtest.Const64(0)...)...)
+	}
+	for _, c := range []struct {
+		name  string
+		code  []byte
+		fault string
+	}{
+		{"trap", onLast(0x00), "trap: "},
+		{"endless loop", onLast(0x03, 0x40, 0x0c, 0, 0x0b), "deadline: "},
+		{"no batch", append([]byte{0x20, 2, 0x04, 0x40}, append(append(wasmtest.Packed(wasmtest.DataAt, 3), 0x0f, 0x0b), wasmtest.Const64(0)...)...), "output: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost(t, fast)
+			m := abi.Manifest{ABI: 1, Name: "s", Version: "1", Kinds: []abi.Kind{abi.KindParser}, Stateful: true}
+			add(t, h, "s", wasmtest.Plugin(m, wasmtest.Func{Export: abi.KindParser.Export(), Code: c.code}).Bytes())
+			parsers := &wasm.Parsers{Host: h}
+			var last error
+			parts := 0
+			for _, err := range parsers.Parse(t.Context(), core.ParseRequest{Parser: "s"}, strings.NewReader(strings.Repeat("x", 300_000))) {
+				if last = err; err == nil {
+					parts++
+				}
+			}
+			if last == nil || !strings.Contains(last.Error(), c.fault) || !strings.Contains(last.Error(), "before byte 300000 is stored") || parts != 2 {
+				t.Errorf("after %d parts: %v", parts, last)
+			}
+		})
+	}
+}
+
+// When the plugin breaks the contract in a way that only the adapter sees, the byte is that of the chunk.
+func TestParsersNameTheByteOfABadRecord(t *testing.T) {
+	h := newHost(t, wasm.Options{})
+	_, err := h.AddNative("bad", func(o abi.Options) abi.Instance {
+		return guest.New(guest.Plugin{Manifest: abi.Manifest{Name: "bad", Version: "1"}, NewParser: func() guest.Parser { return badField{} }}, o)
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsers := &wasm.Parsers{Host: h}
+	var last error
+	for _, err := range parsers.Parse(t.Context(), core.ParseRequest{Parser: "bad"}, strings.NewReader("12345")) {
+		last = err
+	}
+	if last == nil || !strings.Contains(last.Error(), "before byte 5 is stored") {
+		t.Errorf("error %v", last)
+	}
+}
+
+// badField describes a metric with a field that does not exist, at the end.
+type badField struct{}
+
+func (badField) Open(*abi.OpenRequest) error { return nil }
+
+func (badField) Parse(_ []byte, last bool, out *abi.Encoder) error {
+	if last {
+		out.Metric(&abi.Record{Name: "m", Fields: []abi.Pair{{Name: "nonsense", Value: "1"}}})
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -31,9 +30,9 @@ func chunks(r io.Reader, framing abi.Framing) iter.Seq2[chunk, error] {
 		buf := make([]byte, chunkSize)
 		have := 0
 		for {
-			n, err := io.ReadFull(r, buf[have:])
+			n, err := fill(r, buf[have:])
 			have += n
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			if err == io.EOF {
 				yield(chunk{buf[:have], abi.FlagLast}, nil)
 				return
 			}
@@ -59,4 +58,18 @@ func chunks(r io.Reader, framing abi.Framing) iter.Seq2[chunk, error] {
 			have = copy(buf, buf[end:have])
 		}
 	}
+}
+
+// fill reads until buf is full. Unlike io.ReadFull it keeps the end of the input, io.EOF, apart from io.ErrUnexpectedEOF, with which a
+// decompressor says that its input was cut off.
+func fill(r io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var m int
+		m, err = r.Read(buf[n:])
+		n += m
+	}
+	if n == len(buf) {
+		err = nil
+	}
+	return n, err
 }

@@ -50,6 +50,16 @@ func add(t testing.TB, h *wasm.Host, name string, module []byte) *wasm.Plugin {
 	return p
 }
 
+// goPlugin adds the Go guest. Where only the interpreter exists, the tests that live on it would take minutes: TestNativeAndWasmGiveTheSame stands
+// for them there.
+func goPlugin(t testing.TB, h *wasm.Host, name string) *wasm.Plugin {
+	t.Helper()
+	if h.Interpreted() {
+		t.Skip("SKIPPED: this platform has no compiler for modules")
+	}
+	return add(t, h, name, goGuest)
+}
+
 // parse sends one chunk through a stream of its own.
 func parse(t testing.TB, p *wasm.Plugin, text string) (*abi.Batch, error) {
 	t.Helper()
@@ -92,7 +102,7 @@ func checkLine(t testing.TB, b *abi.Batch, err error) {
 
 func TestGoGuestParses(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	if p.Stats().Loaded {
 		t.Error("the plugin is loaded before its first use")
 	}
@@ -148,7 +158,7 @@ func TestHostileGoGuest(t *testing.T) {
 	options := fast
 	options.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	h := newHost(t, options)
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	other := add(t, h, "other", wasmtest.Plugin(abi.Manifest{}).Bytes())
 	for _, c := range []struct {
 		act   string
@@ -191,7 +201,7 @@ func TestHostileGoGuest(t *testing.T) {
 // Memory is bounded before the deadline matters.
 func TestGrowingGuestIsStoppedByItsMemory(t *testing.T) {
 	h := newHost(t, wasm.Options{ParseDeadline: 20 * time.Second, MemoryMB: 32})
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	_, err := parse(t, p, "!grow")
 	wantFault(t, err, wasm.FaultTrap, "")
 	if used := p.Stats().MemoryBytes; used > 32<<20 {
@@ -203,7 +213,7 @@ func TestGrowingGuestIsStoppedByItsMemory(t *testing.T) {
 
 func TestGuestThatKeepsMuchMemoryIsReplaced(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	if _, err := parse(t, p, "!keep"); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +224,7 @@ func TestGuestThatKeepsMuchMemoryIsReplaced(t *testing.T) {
 
 func TestGuestSeesOnlyItsEnvironment(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	b, err := parse(t, add(t, h, "go", goGuest), "!environment")
+	b, err := parse(t, goPlugin(t, h, "go"), "!environment")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +244,7 @@ func TestGuestSeesOnlyItsEnvironment(t *testing.T) {
 func TestGuestsDrawDifferentRandomNumbers(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, name := range []string{"a", "b"} {
-		b, err := parse(t, add(t, newHost(t, wasm.Options{}), name, goGuest), "!random")
+		b, err := parse(t, goPlugin(t, newHost(t, wasm.Options{}), name), "!random")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +259,7 @@ func TestStandardErrorGoesToTheLog(t *testing.T) {
 	var mu sync.Mutex
 	var out bytes.Buffer
 	h := newHost(t, wasm.Options{Log: slog.New(slog.NewTextHandler(lockedWriter{&mu, &out}, nil))})
-	if _, err := parse(t, add(t, h, "go", goGuest), "!stderr from inside"); err != nil {
+	if _, err := parse(t, goPlugin(t, h, "go"), "!stderr from inside"); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -293,7 +303,7 @@ func TestLogIsBounded(t *testing.T) {
 	frozen := time.Unix(1_700_000_000, 0)
 	options.Now = func() time.Time { return frozen } // one second that does not end
 	h := newHost(t, options)
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	if _, err := parse(t, p, "!log"); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +346,7 @@ func TestInitIsBounded(t *testing.T) {
 
 func TestCallerThatGoesAwayStopsTheGuest(t *testing.T) {
 	h := newHost(t, wasm.Options{ParseDeadline: time.Minute})
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	s, err := p.Open(t.Context(), abi.OpenRequest{Kind: abi.KindParser})
 	if err != nil {
 		t.Fatal(err)
@@ -556,7 +566,7 @@ func TestStatefulStreamIsNeverRetried(t *testing.T) {
 // Two plugins of the same bytes share the code; removing one must not harm the other.
 func TestIdenticalModulesLiveIndependently(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	a, b := add(t, h, "a", goGuest), add(t, h, "b", goGuest)
+	a, b := goPlugin(t, h, "a"), goPlugin(t, h, "b")
 	for _, p := range []*wasm.Plugin{a, b} {
 		batch, err := parse(t, p, line)
 		checkLine(t, batch, err)
@@ -568,7 +578,7 @@ func TestIdenticalModulesLiveIndependently(t *testing.T) {
 
 func TestReplacementLetsOpenStreamsFinish(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	old := add(t, h, "x", goGuest)
+	old := goPlugin(t, h, "x")
 	s, err := old.Open(t.Context(), abi.OpenRequest{Kind: abi.KindParser})
 	if err != nil {
 		t.Fatal(err)
@@ -611,7 +621,7 @@ func TestBudgetEvictsIdlePlugins(t *testing.T) {
 
 func TestHostCanBeClosedUnderAnOpenStream(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	s, err := add(t, h, "x", goGuest).Open(t.Context(), abi.OpenRequest{Kind: abi.KindParser})
+	s, err := goPlugin(t, h, "x").Open(t.Context(), abi.OpenRequest{Kind: abi.KindParser})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -626,7 +636,7 @@ func TestHostCanBeClosedUnderAnOpenStream(t *testing.T) {
 
 func TestParallelUse(t *testing.T) {
 	h := newHost(t, wasm.Options{})
-	p := add(t, h, "go", goGuest)
+	p := goPlugin(t, h, "go")
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

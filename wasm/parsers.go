@@ -159,7 +159,9 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 	}
 	parsed := core.Parsed{Batch: &core.Batch{Origin: u.request.Origin, Received: u.request.Received}, Lines: int(b.Lines)}
 	if err := AppendBatch(parsed.Batch, b); err != nil {
-		return core.Parsed{}, faultf(u.plugin.name, FaultOutput, "%w", err)
+		err := faultf(u.plugin.name, FaultOutput, "%w", err)
+		err.DeadLetter, err.Offset = true, u.offset-int64(len(c.data))
+		return core.Parsed{}, err
 	}
 	for _, j := range b.Rejects {
 		parsed.Rejects = append(parsed.Rejects, core.Reject{Line: int(j.Line), Column: int(j.Column), Reason: j.Reason, Text: j.Text})

@@ -103,6 +103,7 @@ func (j *Journal) run() {
 type work struct {
 	s    *segment
 	file vfs.File // nil: open it
+	from Position // frames up to here are known to be durable
 	upTo Position
 }
 
@@ -141,7 +142,7 @@ func (j *Journal) jobs() (jobs []work, unlinked bool) {
 		}
 		s.syncing = true
 		unlinked = unlinked || !s.linked
-		jobs = append(jobs, work{s, s.file, s.last})
+		jobs = append(jobs, work{s, s.file, s.upTo, s.last})
 	}
 	return jobs, unlinked
 }
@@ -169,7 +170,38 @@ func (j *Journal) syncFile(w work) error {
 	if err != nil {
 		return err
 	}
+	if err := renew(f, w); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// renew writes the frames that Open found, and of which nobody knows whether they are durable, once more over themselves. An fdatasync of the
+// process before may have failed, and then the kernel has marked their pages clean: they can be read, but no later sync would write them.
+func renew(f vfs.File, w work) error {
+	if len(w.s.unsure) == 0 {
+		return nil
+	}
+	m, err := f.Map(w.s.size)
+	if err != nil {
+		return err
+	}
+	sc := scanner{m: m, head: w.s.head, end: w.s.end}
+	var buf []byte
+	for _, r := range w.s.unsure {
+		last := r.first - 1
+		for off := r.start; off < r.end && err == nil; {
+			at := off
+			off, err = sc.at(off, last, func(f Frame) {
+				last = f.Position
+				buf = appendFrame(buf[:0], f, w.s.head.salt)
+			})
+			if err == nil && last > w.from {
+				_, err = f.WriteAt(buf, at)
+			}
+		}
+	}
+	return errors.Join(err, m.Close())
 }
 
 // settle records that the first n jobs are durable. Callers hold mu.
@@ -294,10 +326,12 @@ func (j *Journal) readBack(s *segment, emit func(Frame) error) (lost []span, err
 	return lost, err
 }
 
-// replace puts s, which holds all unsynced frames, in the place of the segments that held them.
+// replace puts s, which holds all unsynced frames, in the place of the segments that held them. Their files go when the name of s is durable, and
+// not before: frames that an earlier process made durable are among the unsynced ones when nothing has been written since.
 func (j *Journal) replace(s *segment) error {
 	kept := j.mu.segs[:0:0]
-	var errs []error
+	var void []string
+	var errs []error // of closing, which matter to nobody when the frames are safe elsewhere
 	for _, old := range j.mu.segs {
 		if old.last <= j.mu.synced {
 			kept = append(kept, old)
@@ -308,19 +342,22 @@ func (j *Journal) replace(s *segment) error {
 			old.last, old.upTo = j.mu.synced, j.mu.synced // frames above are void, readers stop there
 			kept = append(kept, old)
 		} else {
-			errs = append(errs, j.fs.Remove(old.path))
+			void = append(void, old.path)
 		}
 	}
 	j.mu.segs = append(kept, s)
 	if s.fits(frameHeader) {
 		j.mu.active = s
 	}
-	// Files that could not be closed or removed hold void frames only; the next Open removes them.
 	if err := j.fs.SyncDir(j.dir); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	s.upTo, s.linked = s.last, true
 	j.mu.synced = s.last
+	for _, path := range void {
+		// What cannot be removed holds void frames only; the next Open tries again.
+		_ = j.fs.Remove(path)
+	}
 	return nil
 }
 

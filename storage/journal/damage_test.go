@@ -195,6 +195,33 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
+// TestDamageStaysDamage: what was reported as damage is not taken for a torn tail, and cut, when the frames behind it that told the difference are
+// lost as well.
+func TestDamageStaysDamage(t *testing.T) {
+	mem := fill(t, 10)
+	const path = "j/0000000001.seg"
+	garbage := []byte{0xde, 0xad, 0xbe, 0xef}
+	spoil := func(frame int64) { overwrite(t, mem, path, firstFrame+(frame-1)*frame100+50, garbage) }
+	spoil(5)
+	j, _ := mustOpen(t, mem, small())
+	mustClose(t, j)
+	for frame := int64(6); frame <= 10; frame++ {
+		spoil(frame)
+	}
+	before := readFile(t, mem, path)
+	j, rec := mustOpen(t, mem, small())
+	defer mustClose(t, j)
+	if rec.Torn != nil || len(rec.Damage) != 1 || !rec.Damage[0].Known {
+		t.Errorf("torn %v, damage %v", rec.Torn, rec.Damage)
+	}
+	if !slices.Equal(readFile(t, mem, path), before) {
+		t.Error("the bytes were not kept")
+	}
+	if got := positions(t, j, 0); !slices.Equal(got, sequence(1, 4)) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // TestHostilePayload: a payload that is the image of a frame does not become one when the frame around it is torn or damaged.
 func TestHostilePayload(t *testing.T) {
 	mem := vfs.NewMem()
@@ -690,7 +717,7 @@ func TestFailedWrite(t *testing.T) {
 			}
 			switch writes++; writes {
 			case 1:
-				return vfs.ShortWrite{N: frame100, Err: vfs.ErrNoSpace}
+				return vfs.ShortWrite{N: frame100 - 1, Err: vfs.ErrNoSpace}
 			case 2:
 				return again
 			}
@@ -718,10 +745,118 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
+// TestWholeFrameInSpiteOfAnError: the disk took the frame and only the end mark behind it was refused. It would be found by the next Open, so it counts.
+func TestWholeFrameInSpiteOfAnError(t *testing.T) {
+	mem := vfs.NewMem()
+	fail := &vfs.FailAt{N: 1, Err: vfs.ShortWrite{N: frame100, Err: vfs.ErrNoSpace},
+		Match: func(op vfs.Op) bool { return op.Kind == vfs.OpWrite && op.Off >= firstFrame }}
+	j, _ := mustOpen(t, vfs.Fault(mem, fail.Inject), small())
+	for p := range Position(3) {
+		mustAppend(t, j, p+1, strings.Repeat("x", 100))
+	}
+	if !fail.Fired() {
+		t.Error("the write did not fail")
+	}
+	left := mem.Crash(rand.New(rand.NewPCG(1, 1)))
+	mustClose(t, j)
+	k, rec := mustOpen(t, left, small())
+	defer mustClose(t, k)
+	if got := positions(t, k, 0); !slices.Equal(got, sequence(1, 3)) || rec.Damage != nil {
+		t.Errorf("got %v, %+v", got, rec)
+	}
+}
+
+// TestFailedSyncOfTheProcessBefore: an fdatasync failed, and the kernel forgot that the pages are not on the disk. The process was started again. What
+// it says is durable must be: a power cut takes nothing.
+func TestFailedSyncOfTheProcessBefore(t *testing.T) {
+	mem := vfs.NewMem()
+	broken := false
+	fs := vfs.Fault(mem, func(op vfs.Op) error {
+		if broken && op.Kind.Changes() && op.Kind != vfs.OpWrite {
+			return vfs.ErrIO
+		}
+		return nil
+	})
+	j, _ := mustOpen(t, fs, small())
+	mustAppend(t, j, 1, "durable")
+	broken = true
+	if _, err := j.Append(t.Context(), Frame{Position: 2, Payload: []byte("readable")}); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	killed := mem.Clone()
+	if err := j.Close(t.Context()); err == nil {
+		t.Error("closed without an error")
+	}
+	k, _ := mustOpen(t, killed, small())
+	if k.Synced() != 2 {
+		t.Errorf("synced up to %d, want 2", k.Synced())
+	}
+	mustAppend(t, k, 3, "")
+	left := killed.Crash(rand.New(rand.NewPCG(2, 2)))
+	mustClose(t, k)
+	l, rec := mustOpen(t, left, small())
+	defer mustClose(t, l)
+	if got := positions(t, l, 0); !slices.Equal(got, sequence(1, 3)) || rec.Damage != nil {
+		t.Errorf("got %v, %+v", got, rec)
+	}
+}
+
+// TestRescueAtOpen: the first fdatasync after a restart fails, so frames that were acknowledged before move to another file. The files they were in
+// must not go before the name of that one is durable.
+func TestRescueAtOpen(t *testing.T) {
+	mem := fill(t, 121) // the last one alone in its segment
+	again, _ := mustOpen(t, mem, small())
+	mustClose(t, again) // the file has been cut
+	for cut := range uint64(40) {
+		disk := mem.Clone()
+		var left *vfs.Mem
+		failed := false
+		j, _ := mustOpen(t, vfs.Fault(disk, func(op vfs.Op) error {
+			if op.Kind == vfs.OpSync && !failed {
+				failed = true
+				return vfs.ErrIO
+			}
+			if op.Kind == vfs.OpSyncDir && failed && left == nil {
+				left = disk.Crash(rand.New(rand.NewPCG(cut, 6)))
+			}
+			return nil
+		}), small())
+		mustClose(t, j)
+		if left == nil {
+			t.Fatal("nothing was rescued")
+		}
+		k, _ := mustOpen(t, left, small())
+		if got := positions(t, k, 0); !slices.Equal(got, sequence(1, 121)) {
+			t.Errorf("cut %d: %v", cut, got)
+		}
+		mustClose(t, k)
+	}
+}
+
+// TestNamesInOrder: without commits two segments can be written before the directory is synced. The second must not survive without the first.
+func TestNamesInOrder(t *testing.T) {
+	opt := small()
+	opt.Mode = Never
+	mem := vfs.NewMem()
+	j, _ := mustOpen(t, mem, opt)
+	for p := range Position(70) { // 60 fit in the first segment
+		mustAppend(t, j, p+1, strings.Repeat("x", 100))
+	}
+	for cut := range uint64(40) {
+		k, _ := mustOpen(t, mem.Crash(rand.New(rand.NewPCG(cut, 7))), small())
+		if got := positions(t, k, 0); len(got) > 0 && got[0] != 1 {
+			t.Errorf("cut %d: begins at %d", cut, got[0])
+		}
+		mustClose(t, k)
+	}
+	mustClose(t, j)
+}
+
 // TestRescueManySegments: unsynced frames of several files move into one, and the files they were in go away.
 func TestRescueManySegments(t *testing.T) {
 	mem := vfs.NewMem()
-	fail := &vfs.FailAt{Err: vfs.ErrIO, Match: func(op vfs.Op) bool { return op.Kind == vfs.OpSyncDir }}
+	// Three segments have their names made durable when the next one is begun; the commit does it for the fourth.
+	fail := &vfs.FailAt{N: 3, Err: vfs.ErrIO, Match: func(op vfs.Op) bool { return op.Kind == vfs.OpSyncDir }}
 	j, _ := mustOpen(t, vfs.Fault(mem, fail.Inject), small())
 	var last Ticket
 	for p := range Position(200) {

@@ -256,7 +256,8 @@ func (j *Journal) place(f Frame) error {
 	if cap(b) <= keepBuffer {
 		j.mu.buf = b
 	}
-	if _, err := s.file.WriteAt(b, s.end); err != nil {
+	// A frame that is whole counts, with or without padding and end mark: it would be found again, so its writer must not be told otherwise.
+	if n, err := s.file.WriteAt(b, s.end); err != nil && n < frameHeader+len(f.Payload) {
 		if !s.empty() {
 			if _, again := s.file.WriteAt(terminator[:], s.end); again == nil {
 				return err
@@ -295,6 +296,9 @@ func (j *Journal) seal(s *segment) error {
 
 // rotate makes a new active segment with room for need bytes.
 func (j *Journal) rotate(need int64) error {
+	if err := j.link(); err != nil {
+		return err
+	}
 	base := max(j.mu.end, j.mu.synced) + 1
 	if n := len(j.mu.segs); n > 0 { // the end may be a frame that was lost
 		base = max(j.mu.segs[n-1].last, j.mu.synced) + 1
@@ -314,6 +318,21 @@ func (j *Journal) rotate(need int64) error {
 	}
 	if err := j.seal(old); err != nil {
 		return fmt.Errorf("journal: close %s: %w", old.path, err)
+	}
+	return nil
+}
+
+// link makes the names of all segments durable. A segment whose name outlives that of the one before would look like the first one that retention
+// left: the frames before it would be gone without a trace. Where commits wait for the disk there is rarely anything to do.
+func (j *Journal) link() error {
+	if n := len(j.mu.segs); n == 0 || j.mu.segs[n-1].linked {
+		return nil
+	}
+	if err := j.fs.SyncDir(j.dir); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", j.dir, err)
+	}
+	for _, s := range j.mu.segs {
+		s.linked = true
 	}
 	return nil
 }

@@ -343,6 +343,7 @@ func (j *Journal) adopt(v *survey) {
 		j.mu.segs = append(j.mu.segs, &segment{
 			number: s.number, path: s.path, head: s.head, size: s.size, end: s.contents.end(), last: last,
 			upTo: min(last, v.synced), linked: last <= v.synced, holes: s.damage,
+			unsure: slices.DeleteFunc(slices.Clone(s.contents.runs), func(r run) bool { return r.last <= v.synced }),
 		})
 		j.mu.end = max(j.mu.end, last)
 	}

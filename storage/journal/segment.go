@@ -118,6 +118,7 @@ type segment struct {
 	syncing bool
 	readers int
 	holes   []Damage
+	unsure  []run // of a file found at Open: where frames lie of which no valid byte says that they are durable; never changes
 	marks   []mark
 }
 
