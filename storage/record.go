@@ -25,8 +25,8 @@ const (
 
 	recordPacked = 1 << 0 // the body is one zstd frame
 
-	// packAbove spares short bodies the 15 bytes and the microseconds that zstd costs; a hundred samples are longer.
-	packAbove = 512
+	// packAbove spares short bodies the 30 microseconds that zstd costs: a frame of up to a page takes that page of the disk anyway.
+	packAbove = 4096
 	// maxPackRatio bounds what a reader allocates for a body of a given packed length. A body that packs better is written as it is up to this ratio.
 	maxPackRatio = 256
 	// maxRecord bounds a body: four times the 64 MiB that an upload may unpack to.

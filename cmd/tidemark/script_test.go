@@ -158,7 +158,7 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 var readyLine = regexp.MustCompile(`ready on (http://\S+)`)
 
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
-	cmdSpawn(ts, neg, append([]string{"server", "tidemark", "serve", "--http", "127.0.0.1:0"}, args...))
+	cmdSpawn(ts, neg, append([]string{"server", "tidemark", "serve", "--http", "127.0.0.1:0", "--set", "rules.wait=20s"}, args...)) // a slow machine must not see an alert later than its insert
 	ts.Setenv("URL", await(ts, "server.log", readyLine)[1])
 }
 
