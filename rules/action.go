@@ -451,8 +451,9 @@ func jsonNumber(v float64) any {
 	return v
 }
 
-// maxRender is how long an alert plugin may hold up the engine.
-const maxRender = 2 * time.Second
+// maxRender is how long an alert plugin may hold up the engine. The plugin host bounds the call itself to one second; the rest is for compiling the plugin
+// at its first use, which takes seconds where nothing is cached: an alert must not lose its text because the server has just started.
+const maxRender = 30 * time.Second
 
 // renderPlugin replaces the body by what an alert plugin makes of the transition. When that fails the built-in text goes out, and the flag says why.
 func (e *Engine) renderPlugin(w *window, fx *effects, a *action, r *outbox.Request, on Triggers) (flag string) {

@@ -24,10 +24,8 @@ func (e *Engine) Query(ctx context.Context, f core.AlertFilter) ([]core.Alert, e
 	}
 	rules, metrics, names := compileAll(f.Rules), compileAll(f.Metrics), compileAll(f.Entities.Patterns)
 	out := []core.Alert{}
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	for _, w := range e.open {
-		a := alertOf(w)
+	for _, shown := range e.board.list() {
+		a := *shown
 		switch {
 		case !f.Scope.All && !slices.ContainsFunc(f.Scope.Groups, func(g string) bool { return e.catalog.Member(a.Entity, g) }),
 			!anyMatch(rules, a.Rule), !anyMatch(metrics, a.Metric),
@@ -84,18 +82,12 @@ func (e *Engine) Delete(ctx context.Context, o core.Origin, ids []uint64) error 
 // alter journals one change for each named alert that is open and waits until the engine has applied it.
 func (e *Engine) alter(ctx context.Context, o core.Origin, ids []uint64, change func(*core.Alert) core.AlertChangeKind) error {
 	b := &core.Batch{Origin: o}
-	e.mu.RLock()
-	for _, id := range ids {
-		w := e.open[id]
-		if w == nil {
-			continue
-		}
-		a := alertOf(w)
+	for _, shown := range e.board.named(ids) {
+		a := *shown
 		a.Tags = a.Tags.Clone()
 		kind := change(&a)
 		b.Alerts = append(b.Alerts, core.AlertChange{Event: "api-" + rand.Text(), Kind: kind, Alert: a})
 	}
-	e.mu.RUnlock()
 	if len(b.Alerts) == 0 {
 		return nil
 	}
@@ -334,8 +326,10 @@ func (e *Engine) Faults() Faults {
 type Status struct {
 	Rules       int           `json:"rules"`
 	Disabled    int           `json:"disabled"`
+	Kept        int           `json:"kept"`   // rules that run from their last good source, because of faults in files
 	Faults      int           `json:"faults"` // in rule files
 	Windows     int           `json:"windows"`
+	Samples     int           `json:"samples"` // in windows
 	OpenAlerts  int           `json:"openAlerts"`
 	Evaluations uint64        `json:"evaluations"`
 	Errors      uint64        `json:"errors"`
@@ -344,19 +338,11 @@ type Status struct {
 	Waiting     int           `json:"waiting"` // batches that the log does not take
 }
 
-// Status returns counts as of now.
+// Status returns counts as of the last entry or tick.
 func (e *Engine) Status() Status {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	s := Status{Rules: len(e.rules), OpenAlerts: len(e.open), Evaluations: e.stats.evaluations, Skipped: e.stats.skipped, Waiting: len(e.queue)}
-	if end := e.tail.End(); end > e.cursor {
-		s.Behind = end - e.cursor
-	}
-	for name, l := range e.rules {
-		s.Windows += len(e.windows[name])
-		if !l.Enabled {
-			s.Disabled++
-		}
+	s, cursor := e.board.numbers()
+	if end := e.tail.End(); end > cursor {
+		s.Behind = end - cursor
 	}
 	e.faults.mu.Lock()
 	defer e.faults.mu.Unlock()

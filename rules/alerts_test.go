@@ -134,3 +134,98 @@ actions: [{kind: webhook, url: 'https://h.example/', headers: {Authorization: 'B
 		}
 	})
 }
+
+// asking is a renderer that looks at the engine which is waiting for it.
+type asking struct {
+	engine *rules.Engine
+	seen   []int // open alerts
+}
+
+func (a *asking) Render(ctx context.Context, _ string, _ []core.AlertEvent) ([]core.RenderedAlert, error) {
+	answer := make(chan int, 1)
+	go func() {
+		list, err := a.engine.Query(ctx, core.AlertFilter{Scope: core.AllEntities})
+		if err != nil || len(list) != a.engine.Status().OpenAlerts {
+			answer <- -1
+		}
+		answer <- len(list)
+	}()
+	select {
+	case n := <-answer:
+		a.seen = append(a.seen, n)
+	case <-time.After(5 * time.Second):
+		a.seen = append(a.seen, -2)
+	}
+	return []core.RenderedAlert{{Text: "t", JSON: []byte("{}")}}, nil
+}
+
+const renderRule = "name: r\ntype: series\nfilter: {metric: x}\ncondition: 'value > 0'\n" +
+	"actions: [{kind: webhook, url: 'https://h.example/', render: {plugin: alert, format: json}}]\n"
+
+func TestQueriesDoNotWaitForEvaluations(t *testing.T) {
+	a := &asking{}
+	w := &world{t: t, box: rulestest.NewSandbox(start), files: fstest.MapFS{"r.yaml": &fstest.MapFile{Data: []byte(renderRule)}}}
+	c := w.config()
+	c.Renderer = a
+	var err error
+	if w.engine, err = rules.Open(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	a.engine = w.engine
+	w.insert("series e:a m:x=1")
+	w.insert("series e:b m:x=1")
+	w.advance()
+	w.insert("series e:a m:x=0")
+	w.advance()
+	if fmt.Sprint(a.seen) != "[0 1]" {
+		t.Errorf("during evaluations there were %v open alerts, want none and then one, without waiting", a.seen)
+	}
+	if got := w.outcome().Alerts; len(got) != 1 || got[0].Entity != "b" {
+		t.Errorf("open at the end: %+v", got)
+	}
+}
+
+// TestOpenAlertShowsItsLatestValue looks at what every evaluation changes, also one that fails.
+func TestOpenAlertShowsItsLatestValue(t *testing.T) {
+	w := newWorld(t, rulestest.NewSandbox(start), ruleWith(`value > 0 && (value < 5 || values()[9] > 0)`))
+	for i := range 6 {
+		w.box.SetClock(start + core.Time(i)*1000)
+		w.insert(fmt.Sprintf("series e:a m:x=%d", i))
+		w.advance()
+	}
+	got := w.outcome().Alerts
+	if len(got) != 1 || got[0].Value != 5 || got[0].LastEvent != start+5000 || got[0].RepeatCount != 3 || got[0].OpenValue != 1 {
+		t.Errorf("open %+v, want value 5, opened at 1 and repeated three times", got)
+	}
+}
+
+// slowRenderer takes as long as a plugin that must be compiled first.
+type slowRenderer struct{ first time.Duration }
+
+func (r *slowRenderer) Render(ctx context.Context, _ string, _ []core.AlertEvent) ([]core.RenderedAlert, error) {
+	select {
+	case <-time.After(r.first):
+		return []core.RenderedAlert{{Text: "t", JSON: []byte(`{"from":"plugin"}`)}}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestRenderingWaitsForTheFirstCompilation(t *testing.T) {
+	for first, want := range map[time.Duration]string{20 * time.Second: `{\"from\":\"plugin\"}`, time.Minute: "the built-in text was used"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{t: t, box: rulestest.NewSandbox(start), files: fstest.MapFS{"r.yaml": &fstest.MapFile{Data: []byte(renderRule)}}}
+			c := w.config()
+			c.Renderer = &slowRenderer{first}
+			var err error
+			if w.engine, err = rules.Open(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			w.insert("series e:a m:x=1")
+			w.advance()
+			if got := w.outcome().Outbox; len(got) != 1 || !strings.Contains(got[0], want) {
+				t.Errorf("plugin that takes %s: %s", first, got)
+			}
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (d *decoder) times(list ...*core.Time) {
 	}
 }
 
-// encodeState returns the checkpoint of everything the engine knows. Called with e.mu held for reading.
+// encodeState returns the checkpoint of everything the engine knows.
 func (e *Engine) encodeState() []byte {
 	enc := &encoder{b: append([]byte(checkpointMagic), checkpointVersion)}
 	enc.uint(uint64(e.cursor))
@@ -308,7 +308,8 @@ func (e *Engine) restore(body []byte) {
 			e.windows[name] = map[string]*window{}
 		}
 		clear(e.open)
-		e.due = nil
+		e.due, e.touched = nil, nil
+		e.total.windows, e.total.samples = 0, 0
 	}
 }
 
@@ -371,9 +372,10 @@ func (e *Engine) decodeRule(d *decoder) {
 				w.actions[i].opened = w.open() && a.allowed(nil)
 			}
 		}
-		e.windows[name][w.key] = w
+		e.addWindow(w)
 		if w.open() {
 			e.open[w.alert] = w
+			e.touch(w)
 		}
 		e.schedule(w)
 	}
@@ -389,7 +391,7 @@ type orphan struct {
 func (e *Engine) deleteOrphans() {
 	for _, o := range e.orphans {
 		o.w.rule = &Rule{Name: o.rule, Kind: kindOfKey(o.w.metric)}
-		fx := &effects{event: e.eventID(o.w, cause{position: e.cursor, index: -1 << 40, tick: e.tick}), point: point{e.cursor, e.tick}}
+		fx := &effects{event: e.eventID(o.w, cause{position: e.cursor, index: noRecord, tick: e.tick}), point: point{e.cursor, e.tick}}
 		fx.change(core.AlertDeleted, o.w, nil)
 		e.emit(fx)
 	}
@@ -409,7 +411,6 @@ func kindOfKey(metric string) Kind {
 // checkpoint writes the state of the engine, together with changes of rules. It is only called when nothing waits to be written, so that the state and the
 // log agree.
 func (e *Engine) checkpoint(ctx context.Context, changes []core.DocChange) error {
-	e.mu.RLock()
 	waiting := len(e.queue) > 0
 	idle := len(changes) == 0 && (len(e.rules) == 0 || e.cursor == e.saved)
 	var body []byte
@@ -417,7 +418,6 @@ func (e *Engine) checkpoint(ctx context.Context, changes []core.DocChange) error
 		body = e.encodeState()
 	}
 	cursor := e.cursor
-	e.mu.RUnlock()
 	switch {
 	case idle:
 		return nil
@@ -432,14 +432,12 @@ func (e *Engine) checkpoint(ctx context.Context, changes []core.DocChange) error
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
 	e.read = 0
 	// The checkpoint itself is the only entry since: it is not a reason for another one.
 	e.saved = cursor
 	if receipt.Position > cursor {
 		e.ownEntry = receipt.Position
 	}
-	e.mu.Unlock()
 	return nil
 }
 

@@ -32,7 +32,8 @@ func TestCheckpointIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	options := []cmp.Option{cmp.AllowUnexported(window{}, command{}, actionState{}), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
-		cmpopts.IgnoreFields(window{}, "rule", "head", "place", "unconfirmed", "fresh", "dropped"), cmpopts.IgnoreFields(command{}, "batch", "index", "plan")}
+		cmpopts.IgnoreFields(window{}, "rule", "head", "place", "unconfirmed", "fresh", "dropped", "touched", "shown"),
+		cmpopts.IgnoreFields(command{}, "batch", "index", "plan")}
 	if diff := cmp.Diff(e.windows["r"], other.windows["r"], options...); diff != "" {
 		t.Errorf("windows (-saved +restored):\n%s", diff)
 	}

@@ -197,29 +197,23 @@ func (ev *evaluation) deriveCommands(a *action, fx *effects) error {
 // writtenKey is the document that says how far effects are in the log; it travels in every batch of effects.
 const writtenKey = "rules/written"
 
-// flush sends queued batches, oldest first, and stops at the first that the log refuses for the time being. Never called with e.mu held.
+// flush sends queued batches, oldest first, and stops at the first that the log refuses for the time being.
 func (e *Engine) flush(ctx context.Context) error {
-	for {
-		e.mu.Lock()
-		if len(e.queue) == 0 {
-			e.mu.Unlock()
-			return e.sendNotes(ctx)
-		}
+	defer e.publish()
+	for len(e.queue) > 0 {
 		o := e.queue[0]
 		o.tried = true
-		e.mu.Unlock()
 		if err := e.send(ctx, o); err != nil {
 			return err
 		}
-		e.mu.Lock()
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
 		e.written = o.point
-		e.mu.Unlock()
 		if e.outbox != nil && len(o.notifications) > 0 {
 			e.outbox.Notify(o.notifications)
 		}
 	}
+	return e.sendNotes(ctx)
 }
 
 // send ingests one batch. When its derived records are refused for good, the alerts and notifications go without them.

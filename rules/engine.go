@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +40,8 @@ type Config struct {
 	Outbox          outbox.Options // Reader, Ingest and Clock are filled in
 	Trace           func(Trace)    // called after every evaluation, on the engine's goroutine; nil = off
 	NoDelivery      bool           // queue notifications, never send them: for tests and replays of history
+	MaxWindows      int            // of all rules together; 0 = 100,000
+	MaxSamples      int            // in all windows together; 0 = 5,000,000
 }
 
 // Engine evaluates rules. One goroutine, Run's, does everything; the methods of OpenAlerts and Passer may be called from any.
@@ -62,21 +64,19 @@ type Engine struct {
 	outbox    *outbox.Outbox
 	deliver   bool
 	trace     func(Trace)
+	limits    struct{ windows, samples int }
 
 	interest atomic.Pointer[interest]
 	passed   passed
 	faults   faultLog
 	notes    notes
 	reloads  chan reloadRequest
+	board    board
 
-	// mu is held while an entry or a tick is processed, never while anything is written.
-	mu struct {
-		sync.RWMutex
-	}
 	engineState
 }
 
-// engineState is guarded by Engine.mu.
+// engineState belongs to the goroutine that calls Open, Run or Advance; others see what publish puts on the board.
 type engineState struct {
 	cursor   core.Position // last entry processed
 	tick     core.Time     // last whole second whose work is done
@@ -106,12 +106,18 @@ type engineState struct {
 	started   bool
 	unread    int // failures in a row to read the log
 	stats     struct{ evaluations, skipped uint64 }
+	disabled  int       // rules
+	kept      int       // rules in service that the files do not give at present
+	touched   []*window // whose alert on the board is out of date
+	total     struct{ windows, samples int }
+	capped    struct{ windows, samples core.Time } // when the cap was last reported
 }
 
 // live is a rule in service.
 type live struct {
 	*Rule
 	start    core.Position // the rule sees entries after this one
+	state    ruleState
 	entities []*glob.Pattern
 	lastSent []core.Time // by action
 	refused  core.Time   // when the cap on windows was last reported
@@ -149,6 +155,9 @@ const (
 	idleWindow core.Time = 7 * 24 * 3600 * 1000
 	// maxPlans bounds the cache of series; a full one is dropped, and rebuilt from what is still sent.
 	maxPlans = 200_000
+	// A window takes about one kilobyte without its samples, and a sample 16 bytes: together the caps allow some 200 MB.
+	defaultWindows = 100_000
+	defaultSamples = 5_000_000
 )
 
 func newEngine(c Config) *Engine {
@@ -176,6 +185,8 @@ func newEngine(c Config) *Engine {
 	if e.every == 0 {
 		e.every = defaultCheckpoint
 	}
+	e.limits.windows, e.limits.samples = cmp.Or(c.MaxWindows, defaultWindows), cmp.Or(c.MaxSamples, defaultSamples)
+	e.board.alerts = map[uint64]*core.Alert{}
 	e.rules, e.windows, e.open, e.plans = map[string]*live{}, map[string]map[string]*window{}, map[uint64]*window{}, map[string]*plan{}
 	e.known = map[string]uint64{}
 	e.passed.changed = make(chan struct{})
@@ -197,6 +208,11 @@ func (e *Engine) adopt(r *Rule, start core.Position) {
 		l.entities = append(l.entities, glob.Compile(p))
 	}
 	r.compiled.ev.host = e
+	var whole bool
+	if l.state, whole = stateOf(r, start); !whole {
+		e.reportText(r.Name, fmt.Sprintf("rule takes more than %d bytes with its endpoints and collections, too much to be kept in the database: "+
+			"windows and open alerts would not survive a start with broken files; use smaller collections", maxState))
+	}
 	e.rules[r.Name] = l
 	if e.windows[r.Name] == nil {
 		e.windows[r.Name] = map[string]*window{}
@@ -207,9 +223,11 @@ func (e *Engine) adopt(r *Rule, start core.Position) {
 func (e *Engine) index() {
 	e.bySeries, e.messages, e.props, e.timers = map[string][]*live{}, nil, nil, nil
 	in := &interest{metrics: map[string]bool{}}
+	e.disabled = 0
 	for _, name := range slices.Sorted(maps.Keys(e.rules)) {
 		l := e.rules[name]
 		if !l.Enabled {
+			e.disabled++
 			continue
 		}
 		switch l.Kind {
@@ -269,6 +287,7 @@ func (e *Engine) entry(en core.Entry) {
 	}
 	e.read += size(b)
 	e.sweep(now)
+	e.publish()
 }
 
 // size is roughly what a batch takes in the journal.
@@ -288,9 +307,9 @@ func (e *Engine) alertChange(c *core.AlertChange) {
 	switch c.Kind {
 	case core.AlertAcknowledged:
 		w.acked = c.Alert.Acknowledged
+		e.touch(w)
 	case core.AlertDeleted:
-		delete(e.open, w.alert)
-		w.close()
+		e.shut(w)
 		e.schedule(w)
 	}
 }
@@ -441,7 +460,19 @@ func (e *Engine) addCommand(w *window, cmd *command, now core.Time) {
 	if most == 0 {
 		most = w.rule.Window.MaxSamples
 	}
+	if e.total.samples >= e.limits.samples && w.len() > 0 && w.len() < most {
+		// A window that stops growing still evaluates; one that took no more samples would fall silent.
+		most = w.len()
+		if capDue(&e.capped.samples, now) {
+			reportCap(w.rule, cmd, "windows of all rules hold %d samples: the oldest of %s give way to new ones; shorten the windows of rules or raise rules.samples",
+				e.limits.samples, w.key)
+		}
+	}
 	w.add(cmd.time, cmd.value, most)
+	e.count(w)
+	if w.open() {
+		e.touch(w)
+	}
 	w.previousAdd, w.addTime, w.commandTime, w.lastEvent = w.addTime, now, cmd.time, now
 	if w.received == 0 {
 		w.received = now
@@ -485,10 +516,14 @@ func (e *Engine) windowOf(l *live, cmd *command) *window {
 		return w
 	}
 	if len(windows) >= l.Window.MaxWindows {
-		if cmd.received-l.refused >= 60_000 || l.refused == 0 {
-			l.refused = cmd.received
-			l.compiled.ev.begin(nil, cmd, cmd.received)
-			l.compiled.ev.report(fmt.Errorf("more than %d windows: %s is refused; group by fewer tags or raise window.max_windows", l.Window.MaxWindows, key))
+		if capDue(&l.refused, cmd.received) {
+			reportCap(l.Rule, cmd, "more than %d windows: %s is refused; group by fewer tags or raise window.max_windows", l.Window.MaxWindows, key)
+		}
+		return nil
+	}
+	if e.total.windows >= e.limits.windows {
+		if capDue(&e.capped.windows, cmd.received) {
+			reportCap(l.Rule, cmd, "rules have %d windows altogether: %s is refused; group by fewer tags or raise rules.windows", e.limits.windows, key)
 		}
 		return nil
 	}
@@ -497,14 +532,51 @@ func (e *Engine) windowOf(l *live, cmd *command) *window {
 	if l.Group.Entity {
 		w.entity = strings.Clone(cmd.entity)
 	}
-	windows[key] = w
+	e.addWindow(w)
 	if l.Window.LoadHistory {
 		e.loadHistory(w, cmd)
+		e.count(w)
 	}
 	if l.Kind == KindProperty {
 		e.loadProperty(w, cmd)
 	}
 	return w
+}
+
+// capDue reports whether a cap that is met is to be reported at now; last is when it was reported before.
+func capDue(last *core.Time, now core.Time) bool {
+	if *last != 0 && now-*last < capReports {
+		return false
+	}
+	*last = now
+	return true
+}
+
+func reportCap(r *Rule, cmd *command, format string, args ...any) {
+	r.compiled.ev.begin(nil, cmd, cmd.received)
+	r.compiled.ev.report(fmt.Errorf(format, args...))
+}
+
+// capReports is the pause between reports of a cap.
+const capReports core.Time = 60_000
+
+func (e *Engine) addWindow(w *window) {
+	e.windows[w.rule.Name][w.key] = w
+	e.total.windows++
+	e.count(w)
+}
+
+// forget takes a window that leaves the engine out of the totals.
+func (e *Engine) forget(w *window) {
+	e.total.windows--
+	e.total.samples -= w.counted
+	w.counted, w.dropped = 0, true
+}
+
+// count brings the total of samples up to date with w.
+func (e *Engine) count(w *window) {
+	e.total.samples += w.len() - w.counted
+	w.counted = w.len()
 }
 
 // schedule puts w at its next tick: a delayed action or the exit of its oldest sample.

@@ -109,6 +109,29 @@ func (p place) inside(line, column int) place {
 	return p
 }
 
+// documentText returns the whole document that p lies in, from its `---`, which is added where it is missing, to the next one.
+func (p place) documentText() string {
+	if p.src == nil {
+		return ""
+	}
+	lines := p.src.lines
+	from, to := min(max(p.line-1, 0), len(lines)-1), p.line
+	for from > 0 && !strings.HasPrefix(lines[from], "---") {
+		from--
+	}
+	for to < len(lines) && !strings.HasPrefix(lines[to], "---") {
+		to++
+	}
+	text := strings.Join(lines[from:to], "\n")
+	if !strings.HasPrefix(text, "---") {
+		text = "---\n" + text
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
+
 func (s *source) indent(line int) int {
 	if s == nil || line < 1 || line > len(s.lines) {
 		return 0

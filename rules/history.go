@@ -20,6 +20,7 @@ func (e *Engine) loadHistory(w *window, cmd *command) {
 	} else {
 		q.Limit = w.rule.Window.Count
 	}
+	q.Limit = max(1, min(q.Limit, e.limits.samples-e.total.samples)) // what a cap leaves out is what the next command would evict
 	ev := w.rule.compiled.ev
 	ev.begin(w, cmd, cmd.received)
 	err := ev.reading(func(ctx context.Context, r core.Reader) error {

@@ -20,6 +20,9 @@ func Load(fsys fs.FS) (*Set, Faults) {
 	var faults Faults
 	var files []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil && name != "." && errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s went away while it was read", name) // not the same as a directory that is not there
+		}
 		if err != nil {
 			return err
 		}
@@ -78,12 +81,13 @@ func (l *loader) document(doc node, before int) {
 	}
 	switch kind {
 	case "rule":
-		if r := readRule(doc); len(*l.faults) == before {
+		r := readRule(doc)
+		if len(*l.faults) == before {
+			r.full = fingerprint(doc.tree())
 			l.set.Rules = append(l.set.Rules, r)
 		}
 	case "endpoint":
-		doc.fields("kind", "version", "name", "enabled", "preset", "method", "url", "headers", "content_type", "json", "form", "body", "for_each", "params",
-			"auth", "sign", "timeout", "retries", "ignore_ssl", "proxy", "log_response")
+		doc.fields(append([]string{"kind", "version", "name", "enabled", "url", "params"}, endpointKeys...)...)
 		if e := readEndpoint(doc, "name"); len(*l.faults) == before {
 			l.set.Endpoints = append(l.set.Endpoints, e)
 		}
@@ -154,7 +158,9 @@ func readRule(doc node) *Rule {
 			s.fault("%q is not a severity: undefined, unknown, normal, warning, minor, major, critical or fatal", s.text())
 		}
 	}
-	r.Calendar = f["calendar"].text()
+	if f["calendar"].present() {
+		f["calendar"].fault("calendar is not supported yet")
+	}
 	for _, item := range f["overrides"].items() {
 		r.Overrides = append(r.Overrides, readOverride(item))
 	}
@@ -168,7 +174,6 @@ func readRule(doc node) *Rule {
 		r.Tests = append(r.Tests, readTest(item))
 	}
 	r.windows = fingerprint(r.Kind, r.Filter, r.Group, r.Window, r.Variables, r.Condition, r.DependsOn, r.Overrides)
-	r.full = fingerprint(doc.ast.String())
 	return r
 }
 
@@ -365,6 +370,9 @@ func readHistory(n node) History {
 	if !n.present() {
 		return History{}
 	}
+	if !f["triggers"].present() {
+		n.fault("history.triggers is required: without open, repeat or cancel nothing is recorded")
+	}
 	h := History{Triggers: readTriggers(f["triggers"], 0), Repeat: readRepeat(f["repeat"]), Open: f["message"].source(), Again: f["message_repeat"].source(),
 		Cancel: f["message_cancel"].source()}
 	if h.Again.Value == "" {
@@ -373,11 +381,14 @@ func readHistory(n node) History {
 	return h
 }
 
+// endpointKeys are those that an endpoint and a webhook in place have in common, beside url.
+var endpointKeys = []string{"preset", "method", "headers", "content_type", "json", "form", "body", "for_each", "auth", "sign", "timeout", "retries",
+	"ignore_ssl", "proxy", "log_response"}
+
 func readAction(n node, counts map[string]int) Action {
 	common := []string{"kind", "name", "enabled", "triggers", "open_delay", "repeat", "min_interval", "use", "instant", "when"}
 	own := map[string][]string{
-		"webhook": {"endpoint", "params", "params_repeat", "params_cancel", "render", "preset", "method", "url", "headers", "content_type", "json", "form",
-			"body", "for_each", "auth", "sign", "timeout", "retries", "ignore_ssl", "proxy", "log_response"},
+		"webhook": append([]string{"endpoint", "url", "params", "params_repeat", "params_cancel", "render"}, endpointKeys...),
 		"command": {"commands"},
 		"log":     {"message"},
 	}
@@ -399,6 +410,9 @@ func readAction(n node, counts map[string]int) Action {
 	kind.oneOf("", "webhook", "command", "log")
 	f := n.fields(append(common, own[name]...)...)
 	counts[name]++
+	if f["instant"].bool(false) {
+		f["instant"].fault("instant is not supported yet: notifications are queued by target and sent at once, so that they only wait for others to the same target")
+	}
 	a := Action{Kind: name, Name: f["name"].text(), Enabled: f["enabled"].bool(true), OpenDelay: f["open_delay"].duration(0), Repeat: readRepeat(f["repeat"]),
 		MinInterval: f["min_interval"].duration(0), OverridesOnly: f["use"].oneOf("always", "always", "overrides") == "overrides",
 		When: f["when"].source(), Commands: f["commands"].source(), Message: f["message"].source(), at: n.place()}
@@ -430,9 +444,16 @@ func readWebhook(n node, f map[string]node, a *Action) {
 		a.RenderPlugin = required(r, rf, "plugin")
 		a.RenderFormat = rf["format"].oneOf("text", "text", "json")
 	}
-	inline := f["url"].present()
+	inline := f["url"].present() || f["preset"].present() && a.Endpoint == "" // a preset may know the address
 	if inline == (a.Endpoint != "") {
 		n.fault("a webhook names an endpoint, or has a url: set one of them")
+	}
+	if a.Endpoint != "" {
+		for _, key := range endpointKeys {
+			if f[key].present() {
+				f[key].fault("%s belongs to the endpoint that the action names: set it there", key)
+			}
+		}
 	}
 	if inline {
 		a.Inline = readEndpoint(n, "")

@@ -1,6 +1,9 @@
 package rules_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -25,13 +28,19 @@ func TestFaults(t *testing.T) {
 		"severity":       {base + "severity: terrible\n", "is not a severity"},
 		"email":          {base + "actions: [{kind: email, to: 'a@b'}]\n", "kind email are not supported yet"},
 		"script":         {base + "actions: [{kind: script, file: x}]\n", "kind script are not supported yet"},
-		"no endpoint":    {base + "actions: [{kind: webhook, endpoint: chat}]\n", "endpoint \"chat\" does not exist"},
-		"two names":      {base + "---\n" + base, "rule \"r\" is defined twice"},
-		"override":       {base + "overrides: [{name: o, actions: [x], rows: []}]\n", "names the action \"x\""},
-		"repeat":         {base + "actions: [{kind: log, repeat: {count: 1, interval: 1m}}]\n", "repeat must be"},
-		"forward":        {base + "variables: [{name: a, expr: 'b'}, {name: b, expr: '1'}]\n", "variables[0].expr: unknown name b"},
-		"shadow":         {base + "variables: [{name: avg, expr: '1'}]\n", "has the name of a field or function"},
-		"not boolean":    {strings.Replace(base, "value > 1", "value + 1", 1), "must be true or false, but is float64"},
+		"calendar":       {base + "calendar: gbr\n", "r.yaml:5:11: document 1 (rule r), calendar: calendar is not supported yet"},
+		"instant":        {base + "actions: [{kind: log, instant: true}]\n", "actions[0].instant: instant is not supported yet"},
+		"history":        {base + "history: {message: x}\n", "history.triggers is required"},
+		"foreign key": {base + "actions: [{kind: webhook, endpoint: e, headers: {a: b}}]\n---\nkind: endpoint\nname: e\nurl: 'http://b/'\n",
+			"headers belongs to the endpoint"},
+		"preset":      {base + "actions: [{kind: webhook, preset: telegram}]\n", "url is required"},
+		"no endpoint": {base + "actions: [{kind: webhook, endpoint: chat}]\n", "endpoint \"chat\" does not exist"},
+		"two names":   {base + "---\n" + base, "rule \"r\" is defined twice"},
+		"override":    {base + "overrides: [{name: o, actions: [x], rows: []}]\n", "names the action \"x\""},
+		"repeat":      {base + "actions: [{kind: log, repeat: {count: 1, interval: 1m}}]\n", "repeat must be"},
+		"forward":     {base + "variables: [{name: a, expr: 'b'}, {name: b, expr: '1'}]\n", "variables[0].expr: unknown name b"},
+		"shadow":      {base + "variables: [{name: avg, expr: '1'}]\n", "has the name of a field or function"},
+		"not boolean": {strings.Replace(base, "value > 1", "value + 1", 1), "must be true or false, but is float64"},
 		"avg in filter": {strings.Replace(base, "{metric: m}", "{metric: m, expression: 'avg() > 1'}", 1),
 			"avg() is a function of the window, and a filter has no window yet"},
 		"column": {strings.Replace(base, "value > 1", "value > 1 && valeu < 2", 1),
@@ -55,6 +64,39 @@ func TestFaults(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", faults, c.want)
 			}
 		})
+	}
+}
+
+// TestKeysWithoutFaults are the neighbours of faults.
+func TestKeysWithoutFaults(t *testing.T) {
+	for name, text := range map[string]string{
+		"instant off":        base + "actions: [{kind: log, instant: false}]\n",
+		"preset with target": base + "actions: [{kind: webhook, preset: slack, params: {channels: a, text: b}}]\n",
+		"history off":        base + "history: {triggers: []}\n",
+	} {
+		if set, faults := load(text); len(faults) > 0 || len(set.Rules) != 1 {
+			t.Errorf("%s: %v", name, faults)
+		}
+	}
+}
+
+// vanishing is a directory of which a file goes away between the listing and the look at it.
+type vanishing struct{ fstest.MapFS }
+
+func (v vanishing) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == "gone" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return v.MapFS.ReadDir(name)
+}
+
+func TestDirectoryThatIsNotThereIsNoFaultAndOneThatGoesAwayIs(t *testing.T) {
+	if set, faults := rules.Load(os.DirFS(filepath.Join(t.TempDir(), "none"))); len(faults) > 0 || len(set.Rules) > 0 {
+		t.Errorf("missing directory: %v", faults)
+	}
+	dir := vanishing{fstest.MapFS{"gone/r.yaml": &fstest.MapFile{Data: []byte(base)}}}
+	if _, faults := rules.Load(dir); len(faults) != 1 || !strings.Contains(faults.Error(), "gone went away while it was read") {
+		t.Errorf("faults %v", faults)
 	}
 }
 

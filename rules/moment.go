@@ -141,7 +141,7 @@ func dateFormat(ev *evaluation, a []any) (any, error) {
 func elapsed(ev *evaluation, a []any) (any, error) {
 	if len(a) == 2 {
 		if a[0] == nil || a[1] == nil {
-			return math.MaxInt64, nil
+			return math.MaxInt, nil
 		}
 		from, err := ev.timeOf(a[0], nil, nil)
 		if err != nil {

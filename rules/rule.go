@@ -37,7 +37,6 @@ type Rule struct {
 	Condition   Text
 	DependsOn   Text
 	Severity    core.Severity
-	Calendar    string
 	Overrides   []Override
 	History     History
 	Actions     []Action

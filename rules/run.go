@@ -2,10 +2,10 @@ package rules
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -16,18 +16,20 @@ import (
 )
 
 // Open loads the rules, restores windows and alerts from the last checkpoint, and reads what the log holds since then: what has happened before is not
-// done again, what a crash prevented is done now. Faults of rule files do not stop it; see Faults.
+// done again, what a crash prevented is done now. Faults of rule files do not stop it, see Faults: a rule that they take away goes on as it last was.
 func Open(ctx context.Context, c Config) (*Engine, error) {
 	if c.Log == nil || c.Ingest == nil || c.Reader == nil || c.Catalog == nil || c.Clock == nil {
 		return nil, core.Errorf(core.Internal, "rules: Log, Ingest, Reader, Catalog and Clock are required")
 	}
 	e := newEngine(c)
 	e.ctx = ctx
-	set, faults := e.load()
-	e.faults.load(faults)
 	saved, err := e.readState(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("rules: cannot read the engine's documents: %w", err)
+	}
+	set, faults := e.load(len(saved.rules))
+	if len(faults) > 0 {
+		e.keep(set, e.lastGood(saved.rules))
 	}
 	end := e.tail.End()
 	for _, r := range set.Rules {
@@ -50,7 +52,7 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		e.reportText("", fmt.Sprintf("log cannot be replayed from position %d, going on at %d: %v", e.cursor, end, err))
 		e.replaying, e.cursor = false, end
 	}
-	e.removeGone(saved.rules)
+	e.removeGone()
 	e.deleteOrphans()
 	now := e.now()
 	if e.tick == 0 || now-e.lastSeen() >= restartGap {
@@ -61,18 +63,12 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 		e.log.Warn("rules: effects of the last run wait for the log", "error", err)
 	}
 	e.restart = changes
+	e.publish()
 	return e, nil
 }
 
 // lastSeen is the last time the engine is known to have been at work.
 func (e *Engine) lastSeen() core.Time { return e.tick }
-
-func (e *Engine) load() (*Set, Faults) {
-	if e.files == nil {
-		return &Set{}, nil
-	}
-	return Load(e.files)
-}
 
 // replay reads the log from the cursor to end twice: first for the events that are in it, then for the records that led to them.
 func (e *Engine) replay(ctx context.Context, end core.Position) error {
@@ -100,9 +96,7 @@ func (e *Engine) replay(ctx context.Context, end core.Position) error {
 		if err != nil {
 			return err
 		}
-		e.mu.Lock()
 		e.entry(en)
-		e.mu.Unlock()
 		if en.Position >= end {
 			break
 		}
@@ -127,8 +121,7 @@ func (e *Engine) reconcile(last map[[2]string]logged) {
 		for key, w := range windows {
 			c, known := last[[2]string{name, key}]
 			if w.unconfirmed && !w.fresh && (!known || closes(c.Kind)) {
-				delete(e.open, w.alert)
-				w.close()
+				e.shut(w)
 			}
 			w.unconfirmed = false
 		}
@@ -141,11 +134,12 @@ func (e *Engine) reconcile(last map[[2]string]logged) {
 		w := e.windows[l.Name][id[1]]
 		if w == nil {
 			w = windowOfAlert(l, &c.Alert)
-			e.windows[l.Name][w.key] = w
+			e.addWindow(w)
 		}
 		if !w.fresh && !w.open() {
 			w.adopt(&c.Alert)
 			e.open[w.alert] = w
+			e.touch(w)
 		}
 		w.fresh = false
 	}
@@ -178,23 +172,13 @@ func (w *window) adopt(a *core.Alert) {
 
 func closes(k core.AlertChangeKind) bool { return k == core.AlertClosed || k == core.AlertDeleted }
 
-// ruleState is the document of kind DocRule: which version of a rule the windows belong to, and where in the log it came into force.
-type ruleState struct {
-	Fingerprint string        `json:"fingerprint"`
-	Start       core.Position `json:"start"`
-}
-
 // ruleChanges lists what is to be written about rules that are new, changed or gone, and forgets the alerts of the latter two.
 func (e *Engine) ruleChanges(saved map[string]ruleState) []core.DocChange {
 	var out []core.DocChange
 	for _, name := range slices.Sorted(maps.Keys(e.rules)) {
-		l := e.rules[name]
-		state := ruleState{l.windows, l.start}
-		if saved[name] == state {
-			continue
+		if state := e.rules[name].state; saved[name] != state {
+			out = append(out, core.DocChange{Kind: core.DocRule, Key: name, Op: core.DocPut, Body: state.body()})
 		}
-		body, _ := json.Marshal(state) // a text and a number: cannot fail
-		out = append(out, core.DocChange{Kind: core.DocRule, Key: name, Op: core.DocPut, Body: body})
 	}
 	for _, name := range slices.Sorted(maps.Keys(saved)) {
 		if e.rules[name] == nil {
@@ -205,33 +189,30 @@ func (e *Engine) ruleChanges(saved map[string]ruleState) []core.DocChange {
 }
 
 // removeGone drops the windows of rules that are no longer there, or disabled; their open alerts are deleted without a trigger.
-func (e *Engine) removeGone(saved map[string]ruleState) {
+func (e *Engine) removeGone() {
 	for _, name := range slices.Sorted(maps.Keys(e.windows)) {
 		l := e.rules[name]
 		if l == nil || !l.Enabled {
 			e.dropWindows(name)
 		}
 	}
-	for name := range saved {
-		if e.rules[name] == nil {
-			delete(e.windows, name)
-		}
-	}
 }
+
+// noRecord is the index in an event id for what no record of a batch caused.
+const noRecord = math.MinInt32
 
 // dropWindows removes all windows of a rule and journals the deletion of their alerts.
 func (e *Engine) dropWindows(name string) {
 	for _, key := range slices.Sorted(maps.Keys(e.windows[name])) {
 		w := e.windows[name][key]
 		if w.open() {
-			fx := &effects{event: e.eventID(w, cause{position: e.cursor, index: -1 << 40, tick: e.tick}), point: point{e.cursor, e.tick}}
+			fx := &effects{event: e.eventID(w, cause{position: e.cursor, index: noRecord, tick: e.tick}), point: point{e.cursor, e.tick}}
 			fx.change(core.AlertDeleted, w, nil)
-			delete(e.open, w.alert)
-			w.close()
+			e.shut(w)
 			e.emit(fx)
 		}
 		e.unschedule(w)
-		w.dropped = true
+		e.forget(w)
 	}
 	delete(e.windows, name)
 	if e.rules[name] != nil {
@@ -244,8 +225,8 @@ type reloadRequest struct {
 	done chan error
 }
 
-// Reload reads the rules again. Each changed rule replaces the old one if it compiles; a rule that no longer compiles stays in force as it was. The
-// error holds all faults; what is faultless is in force all the same.
+// Reload reads the rules again. Each changed rule replaces the old one if it compiles; a rule that no longer compiles stays in force as it was, and so
+// does one that is no longer there while anything in the files is faulty. The error holds all faults; what is faultless is in force all the same.
 func (e *Engine) Reload(ctx context.Context) error {
 	r := reloadRequest{ctx, make(chan error, 1)}
 	select {
@@ -262,40 +243,24 @@ func (e *Engine) Reload(ctx context.Context) error {
 }
 
 func (e *Engine) reload(ctx context.Context) error {
-	set, faults := e.load()
-	e.faults.load(faults)
-	broken := map[string]bool{} // names of rules, and files that could not be read as documents
-	for _, f := range faults {
-		if f.Name == "" {
-			broken["file "+f.File] = true
-		}
-		broken[f.Name] = true
-	}
-	e.mu.Lock()
-	old := maps.Clone(e.rules)
-	saved := map[string]ruleState{}
+	old := e.rules
+	set, faults := e.load(len(old))
+	saved, good := map[string]ruleState{}, map[string]*Rule{}
 	for name, l := range old {
-		saved[name] = ruleState{l.windows, l.start}
+		saved[name], good[name] = l.state, l.Rule
 	}
-	next := map[string]*live{}
+	e.kept = 0
+	if len(faults) > 0 {
+		e.keep(set, good)
+	}
+	e.rules = make(map[string]*live, len(set.Rules))
 	for _, r := range set.Rules {
 		e.replaceRule(r, old[r.Name])
-		next[r.Name] = e.rules[r.Name]
 	}
-	for name, l := range old {
-		if next[name] == nil && (broken["rule "+name] || broken["file "+l.File()] || broken["file ."]) {
-			next[name] = l
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.rules)) {
-		if next[name] == nil {
-			delete(e.rules, name)
-		}
-	}
-	e.removeGone(saved)
+	e.removeGone()
 	e.index()
 	changes := e.ruleChanges(saved)
-	e.mu.Unlock()
+	e.publish()
 	if err := e.writeState(ctx, changes); err != nil {
 		return errors.Join(err, faults.err())
 	}
@@ -322,6 +287,9 @@ func (e *Engine) replaceRule(r *Rule, old *live) {
 	}
 	windows := e.windows[r.Name]
 	e.adopt(r, old.start)
+	if old.full == r.full {
+		copy(e.rules[r.Name].lastSent, old.lastSent)
+	}
 	for _, w := range windows {
 		w.rule = r
 		if old.full != r.full { // actions may have moved: what is pending is sent no more
@@ -420,9 +388,7 @@ func (e *Engine) untilTick(pause time.Duration) time.Duration {
 	if pause >= 0 {
 		return pause
 	}
-	e.mu.RLock()
 	next := e.nextTick()
-	e.mu.RUnlock()
 	if next == 0 {
 		return idleCheck
 	}
@@ -449,9 +415,7 @@ func (e *Engine) step(ctx context.Context) error {
 		if err := e.drain(ctx, wall); err != nil {
 			return err
 		}
-		e.mu.Lock()
 		e.ticks(wall)
-		e.mu.Unlock()
 		if err := e.flush(ctx); err != nil {
 			return err
 		}
@@ -474,9 +438,7 @@ func (e *Engine) drain(ctx context.Context, wall core.Time) error {
 			e.unread = 0
 			end := e.tail.End()
 			e.reportText("", fmt.Sprintf("log cannot be read from position %d, going on at %d: %v", e.cursor, end, err))
-			e.mu.Lock()
 			e.cursor = end
-			e.mu.Unlock()
 			return nil
 		}
 		e.unread = 0
@@ -484,10 +446,8 @@ func (e *Engine) drain(ctx context.Context, wall core.Time) error {
 			lagged = true
 			break
 		}
-		e.mu.Lock()
 		e.entry(en)
 		full := len(e.queue) >= maxQueued
-		e.mu.Unlock()
 		if full || e.passed.waiting() {
 			if err := e.flush(ctx); err != nil && full {
 				return err
@@ -504,11 +464,9 @@ func (e *Engine) drain(ctx context.Context, wall core.Time) error {
 
 // skip gives up on entries that the engine is too late for.
 func (e *Engine) skip() {
-	e.mu.Lock()
 	from, end := e.cursor, e.tail.End()
 	e.cursor = end
 	e.stats.skipped++
-	e.mu.Unlock()
 	e.reportText("", fmt.Sprintf("rules lag by more than %s: records from position %d to %d are skipped", time.Duration(e.maxLag)*time.Millisecond, from, end))
 }
 

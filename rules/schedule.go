@@ -32,6 +32,7 @@ func (e *Engine) ticks(limit core.Time) {
 		}
 		e.runTimers(next)
 		e.sweep(next)
+		e.publish()
 	}
 	e.tick = max(e.tick, limit)
 }
@@ -79,6 +80,7 @@ func (e *Engine) expire(w *window, now core.Time, c cause) {
 	if !removed {
 		return
 	}
+	e.count(w)
 	w.removeTime = now
 	if !w.rule.Window.CheckOnExit || w.hold > now {
 		return
@@ -115,9 +117,10 @@ func (e *Engine) sweep(now core.Time) {
 		for key, w := range e.windows[name] {
 			if w.rule.Window.Timed() && !w.rule.Window.CheckOnExit {
 				w.expire(now - w.rule.Window.Span())
+				e.count(w)
 			}
 			if w.len() == 0 && !w.open() && now-max(w.lastEvent, w.removeTime) > idleWindow {
-				w.dropped = true
+				e.forget(w)
 				delete(e.windows[name], key)
 			}
 		}

@@ -171,6 +171,7 @@ func (e *Engine) openAlert(w *window, c cause, v verdict) {
 	e.lastID = max(e.lastID, id)
 	w.alert = id
 	e.open[id] = w
+	e.touch(w)
 	for i, a := range ev.compiled.actions {
 		w.actions[i] = actionState{opened: a.allowed(v.table), lastFired: 0}
 	}
@@ -191,6 +192,7 @@ func (e *Engine) repeatAlert(w *window, c cause, v verdict) {
 	w.status, w.severity = core.StatusRepeat, v.severity
 	w.repeat++
 	w.repeatTime = ev.now
+	e.touch(w)
 	ev.status, ev.severity = w.status, w.severity
 	row := e.historyRow(w, OnRepeat)
 	if !changed && row == nil && !w.rule.compiled.repeats {
@@ -219,8 +221,7 @@ func (e *Engine) cancel(w *window, c cause) {
 	e.runActions(w, fx, OnCancel, nil)
 	w.fresh = e.emit(fx) == queued
 	e.traceEvaluation(w, c, fx)
-	delete(e.open, w.alert)
-	w.close()
+	e.shut(w)
 }
 
 // alertOf is the alert of an open window as clients see it.

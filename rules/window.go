@@ -40,9 +40,12 @@ type window struct {
 	previous    core.Tags
 	recorded    *core.AlertRow // last history row of type OPEN or REPEAT, for last_open()
 	recordedAt  core.Time
-	unconfirmed bool // opened in a replay, where the log knows no such event
-	fresh       bool // last opened or closed by what the log does not know yet
-	dropped     bool // no longer in the engine: caches must look it up again
+	unconfirmed bool   // opened in a replay, where the log knows no such event
+	fresh       bool   // last opened or closed by what the log does not know yet
+	dropped     bool   // no longer in the engine: caches must look it up again
+	touched     bool   // in the list of what the board is to show
+	shown       uint64 // id of its alert on the board, 0 = none
+	counted     int    // samples that the engine's total has of it
 
 	actions []actionState
 	hold    core.Time // check_on_exit: nothing expires before this time, because the server was down

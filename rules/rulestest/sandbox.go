@@ -76,6 +76,13 @@ func (s *Sandbox) AddEntity(e core.Entity, groups ...string) {
 	}
 }
 
+// PutDocuments changes documents without an entry in the log.
+func (s *Sandbox) PutDocuments(changes []core.DocChange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.apply(&core.Batch{Documents: changes})
+}
+
 // Ingest implements core.Ingester without checks.
 func (s *Sandbox) Ingest(ctx context.Context, b *core.Batch) (core.Receipt, error) {
 	if b.Origin.Depth > core.MaxDepth {
