@@ -153,7 +153,8 @@ func (d *dump) batch(b *core.Batch) {
 
 // bodyText hides what must not be seen over a shoulder: users and tokens hold verifiers of secrets.
 func bodyText(c core.DocChange) string {
-	if c.Kind == core.DocUser || c.Kind == core.DocToken {
+	switch c.Kind {
+	case core.DocUser, core.DocToken, core.DocRule: // hashes, and what somebody wrote into a rule file in clear
 		return fmt.Sprintf("(%d bytes)", len(c.Body))
 	}
 	return string(c.Body)

@@ -127,7 +127,7 @@ func (c *call) alertsQuery() error {
 		return c.missing()
 	}
 	return c.answerAlerts(0, func(out *list, q *alertQuery) error {
-		alerts, err := c.server.Alerts.Query(c.r.Context(), core.AlertFilter{
+		alerts, err := c.server.Alerts.Query(c.reading(), core.AlertFilter{
 			Scope: c.id.Grants.ReadScope(), Rules: q.rules, Metrics: q.metrics, Severities: q.severities, MinSeverity: q.minSeverity,
 			Acknowledged: q.acknowledged, Entities: q.whose, Range: q.within,
 		})
@@ -225,7 +225,7 @@ func (c *call) alertHistory() error {
 		}
 		history := core.AlertHistoryQuery{Scope: c.id.Grants.ReadScope(), Entities: q.whose, Rules: q.rules, Metrics: q.metrics, Range: q.within,
 			Limit: max(q.limit, 0)}
-		for row, err := range c.server.Reader.AlertHistory(c.r.Context(), history) {
+		for row, err := range c.server.Reader.AlertHistory(c.reading(), history) {
 			if err != nil {
 				return err
 			}
@@ -377,7 +377,7 @@ func (c *call) mayChangeAlerts(ids []uint64) error {
 	if c.id.Grants.WriteAll || len(ids) == 0 {
 		return nil
 	}
-	open, err := c.server.Alerts.Query(c.r.Context(), core.AlertFilter{Scope: core.AllEntities, Range: core.AllTime})
+	open, err := c.server.Alerts.Query(c.reading(), core.AlertFilter{Scope: core.AllEntities, Range: core.AllTime})
 	if err != nil {
 		return err
 	}

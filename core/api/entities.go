@@ -106,7 +106,7 @@ func (c *call) entityGroups() error {
 		return err
 	}
 	out := list{body: []byte{'['}}
-	err = documents(c.r.Context(), c.server.Reader, core.DocGroup, func(g core.Group) (bool, error) {
+	err = documents(c.reading(), c.server.Reader, core.DocGroup, func(g core.Group) (bool, error) {
 		if !c.server.Catalog.Member(name, g.Name) {
 			return true, nil
 		}
@@ -145,7 +145,7 @@ func (c *call) entityPropertyTypes() error {
 	q := core.PropertyQuery{Scope: c.id.Grants.ReadScope(), Entities: core.EntityFilter{Names: []string{name}}, Range: core.AllTime}
 	q.Range.Start = max(since, core.MinTime)
 	var types []string
-	for r, err := range c.server.Reader.Properties(c.r.Context(), q) {
+	for r, err := range c.server.Reader.Properties(c.reading(), q) {
 		if err != nil {
 			return err
 		}

@@ -128,8 +128,12 @@ type plan[R any] interface {
 // answer runs the plans one after another into one flat array of what print makes of each record.
 func answer[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte) error {
 	out := list{body: []byte{'['}}
+	ctx := c.reading()
 	for _, p := range plans {
-		for r, err := range p.Run(c.r.Context(), c.source()) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for r, err := range p.Run(ctx, c.source()) {
 			if err != nil {
 				return err
 			}

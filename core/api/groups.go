@@ -44,7 +44,7 @@ var anyFunctions = filter.Functions{
 // group reads a group by its exact name; names keep their case.
 func (c *call) group(name string) (core.Group, bool, error) {
 	var g core.Group
-	for doc, err := range c.server.Reader.Documents(c.r.Context(), core.DocumentQuery{Kind: core.DocGroup, Key: name}) {
+	for doc, err := range c.server.Reader.Documents(c.reading(), core.DocumentQuery{Kind: core.DocGroup, Key: name}) {
 		if err != nil {
 			return g, false, err
 		}
@@ -158,7 +158,7 @@ func (c *call) groupList() error {
 		return err
 	}
 	out := list{body: []byte{'['}}
-	err = documents(c.r.Context(), c.server.Reader, core.DocGroup, func(g core.Group) (bool, error) {
+	err = documents(c.reading(), c.server.Reader, core.DocGroup, func(g core.Group) (bool, error) {
 		if ok, err := l.matches(filter.GroupEnv{Group: &g}); err != nil || !ok {
 			return true, err
 		}

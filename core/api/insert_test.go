@@ -61,7 +61,7 @@ func insertBody(n, perSeries int) string {
 			if j > 0 {
 				b.WriteByte(',')
 			}
-			fmt.Fprintf(&b, `{"t":%d,"v":%.3f}`, 1620036030000+j*1000, 20+float64(i+j)/37)
+			fmt.Fprintf(&b, `{"t":%d,"v":%.3f}`, 1620036030000+int64(j)*1000, 20+float64(i+j)/37)
 		}
 		b.WriteString("]}")
 	}
@@ -85,6 +85,7 @@ func BenchmarkSeriesInsert(b *testing.B) {
 				if err := d.decode(body); err != nil {
 					b.Fatal(err)
 				}
+				d.keys.release()
 			}
 			b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 		})

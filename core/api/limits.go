@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // Limits bound what one request may cost. The zero value of a field means its default. The text of a refusal names the limit by the name
 // given here in quotes.
 type Limits struct {
@@ -19,6 +21,9 @@ type Limits struct {
 	Response int
 	// "limits.rejects": rejected lines that an upload lists; more are counted. Default 100.
 	Rejects int
+	// "limits.time": how long a request may read and evaluate what it asks for. Streams have no such limit, and a write that was decoded is
+	// not cut: its outcome would be unknown. Default 30 s.
+	Time time.Duration
 }
 
 func (l *Limits) setDefaults() {
@@ -30,9 +35,10 @@ func (l *Limits) setDefaults() {
 	defaultTo(&l.Depth, 64)
 	defaultTo(&l.Response, 256<<20)
 	defaultTo(&l.Rejects, 100)
+	defaultTo(&l.Time, 30*time.Second)
 }
 
-func defaultTo[T int | int64](field *T, value T) {
+func defaultTo[T int | int64 | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}

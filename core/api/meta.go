@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,7 +108,7 @@ func (l *listing) wantsInsertTimes() bool { return l.insertTime || l.hasMin || l
 func (c *call) lastInserts(q core.SeriesQuery, by func(core.SeriesKey) string) (map[string]core.Time, error) {
 	last := map[string]core.Time{}
 	q.Scope, q.Range = core.AllEntities, core.AllTime // metadata is not restricted by entity permissions
-	for info, err := range c.server.Reader.Keys(c.r.Context(), q) {
+	for info, err := range c.server.Reader.Keys(c.reading(), q) {
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +123,7 @@ func (c *call) lastInserts(q core.SeriesQuery, by func(core.SeriesKey) string) (
 // documents yields the documents of a kind, decoded, in key order, until f returns false.
 func documents[T any](ctx context.Context, r core.Reader, kind core.DocKind, f func(T) (more bool, err error)) error {
 	for doc, err := range r.Documents(ctx, core.DocumentQuery{Kind: kind}) {
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil { // f may evaluate an expression, which takes longer than reading
 			return err
 		}
 		var item T
@@ -234,7 +235,7 @@ func (k *metadata[T]) list(c *call, include func(name string) bool) error {
 		}
 	}
 	out := list{body: []byte{'['}}
-	err = documents(c.r.Context(), c.server.Reader, k.doc, func(one T) (bool, error) {
+	err = documents(c.reading(), c.server.Reader, k.doc, func(one T) (bool, error) {
 		name := k.name(&one)
 		t, known := last[name]
 		if !include(name) || !l.inserted(t, known) {

@@ -113,7 +113,7 @@ func (c *call) propertiesDelete() error {
 	b := c.batch()
 	chosen := map[string]bool{} // each record is deleted, and counted, once
 	for _, p := range plans {
-		keys, err := p.Keys(c.r.Context(), c.target())
+		keys, err := p.Keys(c.reading(), c.target())
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (c *call) propertyTypes() error {
 	if err != nil {
 		return err
 	}
-	types, err := query.PropertyTypes(c.r.Context(), c.source(), name)
+	types, err := query.PropertyTypes(c.reading(), c.source(), name)
 	if err != nil {
 		return err
 	}

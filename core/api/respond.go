@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,7 +51,10 @@ func (c *call) fail(err error) {
 		return
 	}
 	text := "request canceled"
-	if e != nil {
+	switch {
+	case code == core.Canceled && c.outOfTime():
+		text = fmt.Sprintf("the request takes longer than limits.time (%s): narrow its queries or send it in parts", c.server.Limits.Time)
+	case e != nil:
 		text = e.Text
 		if e.Cause != nil {
 			c.server.Log.Warn("request refused", "method", c.r.Method, "route", c.route, "user", c.id.User.Name, "err", err)

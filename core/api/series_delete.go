@@ -88,7 +88,7 @@ func (c *call) known(metric, entity string) error {
 // matchSeries adds the deletes of a selection to the batch, each series once. Tag values are compared literally.
 func (c *call) matchSeries(b *core.Batch, del seriesSelection, chosen map[string]bool) error {
 	q := core.SeriesQuery{Scope: core.AllEntities, Metric: del.metric, Entities: core.EntityFilter{Names: []string{del.entity}}, Range: core.AllTime}
-	for info, err := range c.server.Reader.Keys(c.r.Context(), q) {
+	for info, err := range c.server.Reader.Keys(c.reading(), q) {
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (c *call) seriesCSV(plan *query.Plan, tags []string) error {
 		return err
 	}
 	body := table.AppendHeader(nil)
-	for r, err := range plan.Run(c.r.Context(), c.source()) {
+	for r, err := range plan.Run(c.reading(), c.source()) {
 		if err != nil {
 			return err
 		}

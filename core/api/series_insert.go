@@ -19,7 +19,9 @@ func (c *call) seriesInsert() error {
 		return err
 	}
 	d := seriesDecoder{batch: c.batch(), records: c.server.Limits.Records, catalog: c.server.Catalog}
-	if err := d.decode(body); err != nil {
+	err = d.decode(body)
+	d.keys.release()
+	if err != nil {
 		if errors.Is(err, errTooMany) {
 			return c.tooMany()
 		}
@@ -58,6 +60,7 @@ type seriesDecoder struct {
 	records int
 	catalog core.Catalog
 
+	keys   keyTable
 	tags   core.Tags // of all series, one after another: one allocation for many
 	head   seriesHead
 	sample sampleFields
@@ -89,12 +92,28 @@ func (d *seriesDecoder) decode(body string) error {
 		d.series(root)
 		return d.err
 	}
+	d.reserve(body)
 	// The three callbacks are made once, not once a series and sample.
-	root.ForEach(func(_, v gjson.Result) bool {
+	walk(root.Raw, func(_ string, v gjson.Result) bool {
 		d.series(v)
 		return d.err == nil
 	})
 	return d.err
+}
+
+// reserve makes room for about as many series and samples as the body has, so that no column grows step by step.
+func (d *seriesDecoder) reserve(body string) {
+	const (
+		most       = 1 << 16 // hints only: brackets in texts cost no more than some MB
+		leastBytes = 13      // of a sample: {"t":1,"v":2}
+	)
+	// A series has one array, and a brace beside those of its samples. Counting a byte is nearly free.
+	series := min(strings.Count(body, "["), len(body)/leastBytes, most)
+	samples := min(max(strings.Count(body, "{")-series, series), len(body)/leastBytes, most)
+	d.tags = make(core.Tags, 0, 2*series) // more tags than that are rare
+	d.batch.Keys = make([]core.SeriesKey, 0, series)
+	d.batch.Samples = core.Samples{Series: make([]uint32, 0, samples), Times: make([]core.Time, 0, samples), Values: make([]float64, 0, samples),
+		Flags: make([]core.Flags, 0, samples)}
 }
 
 // series reads one object: first its head, whatever the order of the members, then its samples.
@@ -104,7 +123,7 @@ func (d *seriesDecoder) series(v gjson.Result) {
 		return
 	}
 	d.head = seriesHead{}
-	v.ForEach(d.headMember)
+	walk(v.Raw, d.headMember)
 	if d.err != nil {
 		return
 	}
@@ -131,9 +150,9 @@ func (d *seriesDecoder) series(v gjson.Result) {
 		d.fail("No data")
 		return
 	}
-	d.ref = d.batch.Ref(key)
+	d.ref = d.keys.ref(d.batch, key)
 	before := d.batch.Samples.Len()
-	d.head.data.ForEach(d.addSample)
+	walk(d.head.data.Raw, d.addSample)
 	if d.err == nil && d.batch.Samples.Len() == before {
 		d.fail("No data")
 	}
@@ -144,11 +163,11 @@ func (d *seriesDecoder) fail(format string, args ...any) {
 }
 
 // headMember takes one member of a series object; tags and data are only noted.
-func (d *seriesDecoder) headMember(key, v gjson.Result) bool {
+func (d *seriesDecoder) headMember(key string, v gjson.Result) bool {
 	if v.Type == gjson.Null {
 		return true
 	}
-	switch key.Str {
+	switch key {
 	case "entity":
 		d.head.entity = d.name(v)
 	case "metric":
@@ -187,18 +206,18 @@ func decodeTags(v gjson.Result, tags core.Tags) (core.Tags, error) {
 		o.fail("tags: an object is expected, not %s", excerpt(v.Raw))
 		return tags, o.err
 	}
-	v.ForEach(func(key, v gjson.Result) bool {
+	walk(v.Raw, func(key string, v gjson.Result) bool {
 		value := ""
 		if v.Type != gjson.Null {
-			value = trimmed(o.text(key.Str, v))
+			value = trimmed(o.text(key, v))
 		}
-		name := lowered(trimmed(key.Str))
+		name := lowered(trimmed(key))
 		switch {
 		case o.err != nil:
 		case value == "":
-			o.fail("Tag \"%s\" has empty value", key.Str)
+			o.fail("Tag \"%s\" has empty value", key)
 		case name == "" || !validName(name):
-			o.fail("Invalid tag name '%s'", key.Str)
+			o.fail("Invalid tag name '%s'", key)
 		}
 		tags = append(tags, core.Tag{Name: name, Value: value})
 		return o.err == nil
@@ -207,13 +226,13 @@ func decodeTags(v gjson.Result, tags core.Tags) (core.Tags, error) {
 }
 
 // addSample reads one sample. Faults are found in the order of the request, so that the text names the first one.
-func (d *seriesDecoder) addSample(_, v gjson.Result) bool {
+func (d *seriesDecoder) addSample(_ string, v gjson.Result) bool {
 	if !v.IsObject() {
 		d.fail("a sample object is expected, not %s", excerpt(v.Raw))
 		return false
 	}
 	d.sample = sampleFields{}
-	v.ForEach(d.sampleMember)
+	walk(v.Raw, d.sampleMember)
 	if d.err != nil {
 		return false
 	}
@@ -232,20 +251,20 @@ func (d *seriesDecoder) addSample(_, v gjson.Result) bool {
 }
 
 // sampleMember takes one member of a sample.
-func (d *seriesDecoder) sampleMember(key, v gjson.Result) bool {
+func (d *seriesDecoder) sampleMember(key string, v gjson.Result) bool {
 	f := &d.sample
-	switch key.Str {
+	switch key {
 	case "t":
 		if v.Type == gjson.Null {
 			break
 		}
-		n, ok := parseInteger(v.String())
+		n, ok := parseInteger(textValue(v))
 		if !ok {
 			d.fail("t: Unix milliseconds are expected, not %s", excerpt(v.Raw))
 		}
 		f.time, f.timed = core.Time(n), true
 	case "d":
-		f.date = v.String() // of anything but a string: its text, which is no date
+		f.date = textValue(v) // of anything but a string: its text, which is no date
 	case "v":
 		f.value, f.hasValue = v, true
 	case "x":
@@ -256,6 +275,14 @@ func (d *seriesDecoder) sampleMember(key, v gjson.Result) bool {
 		f.version = v
 	}
 	return d.err == nil
+}
+
+// textValue is the text of a value that walk found: of a string what its quotes hold.
+func textValue(v gjson.Result) string {
+	if v.Type == gjson.String {
+		return v.Str
+	}
+	return v.Raw
 }
 
 // when returns the time of the sample: t before d.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -145,9 +146,32 @@ func appendStrings(body []byte, list []string) []byte {
 }
 
 // stats counts requests in a set of its own: two servers in one process, as in tests, do not share it.
-type stats struct{ set *metrics.Set }
+type stats struct {
+	set *metrics.Set
+	mu  struct {
+		sync.RWMutex
+		byKey map[statsKey]requestStats // as many as routes, methods and codes occur together
+	}
+}
 
-func newStats(set *metrics.Set) *stats { return &stats{set} }
+// statsKey is a kind of request.
+type statsKey struct {
+	method string
+	route  string // pattern
+	status int
+}
+
+// requestStats are the metrics of one kind of request.
+type requestStats struct {
+	requests  *metrics.Counter
+	durations *metrics.PrometheusHistogram // nil for paths without a route
+}
+
+func newStats(set *metrics.Set) *stats {
+	s := &stats{set: set}
+	s.mu.byKey = map[statsKey]requestStats{}
+	return s
+}
 
 // durations are the upper bounds, in seconds, of the histogram: from what memory answers, over one fsync, to what a user gives up on.
 var durations = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 1, 5, 30}
@@ -158,12 +182,31 @@ func (s *stats) done(c *call, took core.Time) {
 	if status == 0 {
 		status = http.StatusOK // net/http sends it for a handler that wrote nothing
 	}
-	labels := fmt.Sprintf(`{method=%q,route=%q,code="%d"}`, knownMethod(c.r.Method), c.route, status)
-	s.set.GetOrCreateCounter("tidemark_http_requests_total" + labels).Inc()
-	if c.route != "none" {
-		name := fmt.Sprintf(`tidemark_http_request_duration_seconds{route=%q}`, c.route)
-		s.set.GetOrCreatePrometheusHistogramExt(name, durations).Update(float64(took) / 1000)
+	one := s.of(statsKey{knownMethod(c.r.Method), c.route, status})
+	one.requests.Inc()
+	if one.durations != nil {
+		one.durations.Update(float64(took) / 1000)
 	}
+}
+
+// of finds the metrics of a kind of request, and makes them for the first one.
+func (s *stats) of(key statsKey) requestStats {
+	s.mu.RLock()
+	one, ok := s.mu.byKey[key]
+	s.mu.RUnlock()
+	if ok {
+		return one
+	}
+	labels := fmt.Sprintf(`{method=%q,route=%q,code="%d"}`, key.method, key.route, key.status)
+	one.requests = s.set.GetOrCreateCounter("tidemark_http_requests_total" + labels)
+	if key.route != "none" {
+		name := fmt.Sprintf(`tidemark_http_request_duration_seconds{route=%q}`, key.route)
+		one.durations = s.set.GetOrCreatePrometheusHistogramExt(name, durations)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.byKey[key] = one
+	return one
 }
 
 // knownMethod keeps invented methods out of the labels.

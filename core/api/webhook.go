@@ -18,7 +18,7 @@ func (c *call) webhook() error {
 		RawQuery:    c.r.URL.RawQuery,
 		Rest:        strings.TrimPrefix(c.param("path"), "/"),
 		Header:      c.r.Header,
-		Body:        []byte(body),
+		Body:        body,
 		ContentType: c.r.Header.Get("Content-Type"),
 		RemoteIP:    c.id.Address,
 		Now:         c.now(),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
 func TestParseNumber(t *testing.T) {
@@ -58,8 +59,8 @@ func FuzzParseNumber(f *testing.F) {
 		if err != nil || want != n.Value {
 			t.Fatalf("%s: got %v, want %v (%v)", text, n.Value, want, err)
 		}
-		d, _ := scanDecimal(text)
-		if len(text) > 100 || d.exponent > maxExponent || d.exponent < -maxExponent {
+		d, _ := calc.ParseNumber(text)
+		if len(text) > 100 || !d.Exact || d.Exponent > -minExponent || d.Exponent < minExponent {
 			return // big.Rat would take pages, too
 		}
 		sent, _ := new(big.Rat).SetString(text)

@@ -116,7 +116,7 @@ func (p *MessagePlan) Run(ctx context.Context, src Source) iter.Seq2[core.Messag
 		}
 		q := p.query
 		q.Scope = src.Scope
-		for m, err := range src.Reader.Messages(ctx, q) {
+		for m, err := range alive(ctx, src.Reader.Messages(ctx, q)) {
 			if !yield(m, err) || err != nil {
 				return
 			}

@@ -134,7 +134,7 @@ func (p *PropertyPlan) matched(ctx context.Context, src Source) iter.Seq2[*Prope
 		if entityTags {
 			q.Range = core.AllTime
 		}
-		for record, err := range src.Reader.Properties(ctx, q) {
+		for record, err := range alive(ctx, src.Reader.Properties(ctx, q)) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -209,7 +209,7 @@ func PropertyTypes(ctx context.Context, src Source, entity string) ([]string, er
 	}
 	var types []string
 	q := core.PropertyQuery{Scope: src.Scope, Entities: core.EntityFilter{Names: []string{entity}}, Range: core.AllTime}
-	for r, err := range src.Reader.Properties(ctx, q) {
+	for r, err := range alive(ctx, src.Reader.Properties(ctx, q)) {
 		if err != nil {
 			return nil, err
 		}
@@ -262,7 +262,7 @@ func (p *PropertyDeletePlan) Keys(ctx context.Context, src Source) ([]core.Prope
 	q := p.query
 	q.Scope = src.Scope
 	var keys []core.PropertyKey
-	for r, err := range src.Reader.Properties(ctx, q) {
+	for r, err := range alive(ctx, src.Reader.Properties(ctx, q)) {
 		if err != nil {
 			return nil, err
 		}

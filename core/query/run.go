@@ -110,7 +110,7 @@ func (e *execution) members(ctx context.Context, name string) ([]string, error) 
 			members = append(members, entity)
 		}
 	}
-	for d, err := range e.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocGroup, Key: name}) {
+	for d, err := range alive(ctx, e.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocGroup, Key: name})) {
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (e *execution) members(ctx context.Context, name string) ([]string, error) 
 			}
 			continue
 		}
-		for d, err := range e.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocEntity}) {
+		for d, err := range alive(ctx, e.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocEntity})) {
 			if err != nil {
 				return nil, err
 			}
@@ -295,7 +295,7 @@ func (e *execution) inserted(ctx context.Context) (map[string]bool, error) {
 	q := e.scoped()
 	q.Range, q.Limit, q.NewestFirst = core.AllTime, 0, false
 	allowed := make(map[string]bool)
-	for k, err := range e.Reader.Keys(ctx, q) {
+	for k, err := range alive(ctx, e.Reader.Keys(ctx, q)) {
 		if err != nil {
 			return nil, err
 		}
@@ -315,7 +315,7 @@ func (e *execution) merged(ctx context.Context) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		q := e.scoped()
 		var current *Result
-		for b, err := range e.Reader.Series(ctx, q) {
+		for b, err := range alive(ctx, e.Reader.Series(ctx, q)) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -1,6 +1,9 @@
 package query
 
 import (
+	"cmp"
+	"context"
+	"iter"
 	"slices"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -11,6 +14,18 @@ type Source struct {
 	Reader  core.Reader
 	Catalog core.Catalog
 	Scope   core.Scope
+}
+
+// alive yields what in yields until ctx ends. What a query does with a record, such as evaluating an expression, may take much longer than reading it:
+// it must not depend on how often the backend looks at ctx.
+func alive[T any](ctx context.Context, in iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for one, err := range in {
+			if err = cmp.Or(err, ctx.Err()); !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // authorise refuses entities that were named and lie outside the scope. Wildcards, groups and expressions only ever find what lies inside.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +14,35 @@ type parameter struct {
 
 // parameters are in the order of the request, the query string before the form.
 type parameters []parameter
+
+// query is a query string taken apart. Services send the same one with each request, so that the work on the last one often need not be repeated.
+type query struct {
+	raw    string
+	params parameters
+	filter *tagFilter // nil: not compiled yet
+}
+
+// maxQuery bounds what is kept of a query string.
+const maxQuery = 4096
+
+// parse returns the parameters of a query string. The caller appends to a copy only.
+func (q *query) parse(raw string) (parameters, error) {
+	if raw == q.raw {
+		return q.params, nil
+	}
+	*q = query{}
+	var params parameters
+	if len(raw) > maxQuery {
+		err := params.add(raw)
+		return params, err
+	}
+	raw = strings.Clone(raw) // what is kept must not hold on to the request around it
+	if err := params.add(raw); err != nil {
+		return nil, err
+	}
+	q.raw, q.params = raw, slices.Clip(params)
+	return q.params, nil
+}
 
 // add splits a query string. Not url.ParseQuery: senders leave `;` between patterns as it is, and that function drops such a parameter.
 func (p *parameters) add(raw string) error { return p.split(raw, parameter{}) }

@@ -1,10 +1,13 @@
 package webhook
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -20,11 +23,37 @@ type leaf struct {
 	text  bool   // a text, which json.parse may read
 }
 
-// flat is a list of leaves in document order.
+// flat is a list of leaves in document order. It reuses its memory from request to request; the strings of its leaves are never reused.
 type flat struct {
 	leaves   []leaf
 	maxDepth int
 	spent    int // bytes of all paths made
+
+	// The state of a walk over JSON. Names are collected as bytes and become one string at its end, of which those of the leaves are parts.
+	path, name []byte // of the value that is being read
+	text       []byte // paths and names of the leaves read, one after another
+	places     []place
+	index      int // of the next element of the array that is being read
+	err        error
+	member     func(key, v gjson.Result) bool // f.addMember, bound once: a walk makes no closures
+	element    func(key, v gjson.Result) bool // f.addElement
+}
+
+// place is where flat.text holds the path and the name of a leaf; a name that equals the path has no bytes of its own.
+type place struct{ path, name, end int }
+
+// reset makes f ready for a request. It keeps nothing that points into the one before.
+func (f *flat) reset(maxDepth int) {
+	clear(f.leaves)
+	f.leaves, f.maxDepth, f.spent = f.leaves[:0], maxDepth, 0
+	if f.member == nil {
+		f.member, f.element = f.addMember, f.addElement
+	}
+}
+
+// size is about how much memory f holds on to.
+func (f *flat) size() int {
+	return cap(f.leaves)*int(unsafe.Sizeof(leaf{})) + cap(f.places)*int(unsafe.Sizeof(place{})) + cap(f.path) + cap(f.name) + cap(f.text)
 }
 
 const (
@@ -53,48 +82,85 @@ func (f *flat) addParameters(params parameters) error {
 	return nil
 }
 
-// flatten appends the scalars below v. path and name are those of v, empty at the root. The recursion is as deep as the JSON, which parseJSON has limited.
+// flatten appends the scalars below v. path and name are those of v, empty at the root.
 func (f *flat) flatten(v gjson.Result, path, name string) error {
-	var err error
-	if v.IsArray() {
-		index := 0
-		v.ForEach(func(_, element gjson.Result) bool {
-			at := "[" + strconv.Itoa(index) + "]"
-			index++
-			err = f.add(element, path+at, name+at)
-			return err == nil
-		})
-		return err
-	}
-	v.ForEach(func(key, member gjson.Result) bool {
-		childPath, childName := key.Str, tagName(key.Str)
-		if path != "" {
-			childPath, childName = path+"."+childPath, name+"."+childName
+	f.path, f.name = append(f.path[:0], path...), append(f.name[:0], name...)
+	f.text, f.places, f.err = f.text[:0], f.places[:0], nil
+	first := len(f.leaves)
+	f.descend(v)
+	text := string(f.text)
+	for i, at := range f.places {
+		one := &f.leaves[first+i]
+		one.path, one.name = text[at.path:at.name], text[at.name:at.end]
+		if one.name == "" {
+			one.name = one.path
 		}
-		err = f.add(member, childPath, childName)
-		return err == nil
-	})
-	return err
+	}
+	return f.err
 }
 
-// add appends a scalar, or descends.
-func (f *flat) add(v gjson.Result, path, name string) error {
-	if err := f.spend(len(path) + len(name)); err != nil {
-		return err
+// descend reads what is in an object or array. The recursion is as deep as the JSON, which parseJSON has limited.
+func (f *flat) descend(v gjson.Result) {
+	if !v.IsArray() {
+		v.ForEach(f.member)
+		return
 	}
-	switch v.Type {
-	case gjson.JSON:
-		return f.flatten(v, path, name)
-	case gjson.Null:
-		return nil
+	outer := f.index
+	f.index = 0
+	v.ForEach(f.element)
+	f.index = outer
+}
+
+// addElement takes one element of an array.
+func (f *flat) addElement(_, v gjson.Result) bool {
+	path, name := len(f.path), len(f.name)
+	f.path = append(strconv.AppendInt(append(f.path, '['), int64(f.index), 10), ']')
+	f.name = append(f.name, f.path[path:]...)
+	f.index++
+	return f.add(v, path, name)
+}
+
+// addMember takes one member of an object.
+func (f *flat) addMember(key, v gjson.Result) bool {
+	path, name := len(f.path), len(f.name)
+	if path > 0 {
+		f.path, f.name = append(f.path, '.'), append(f.name, '.')
 	}
-	one := leaf{path: path, name: name, value: v.Raw} // numbers keep their literal text
+	f.path, f.name = append(f.path, key.Str...), append(f.name, tagName(key.Str)...)
+	return f.add(v, path, name)
+}
+
+// add appends a scalar, or descends, and goes back to the outer value, whose path and name have the given lengths.
+func (f *flat) add(v gjson.Result, path, name int) bool {
+	f.err = f.spend(len(f.path) + len(f.name))
+	switch {
+	case f.err != nil:
+		return false
+	case v.Type == gjson.JSON:
+		f.descend(v)
+	case v.Type != gjson.Null:
+		f.addLeaf(v)
+	}
+	f.path, f.name = f.path[:path], f.name[:name]
+	return f.err == nil
+}
+
+// addLeaf appends a scalar.
+func (f *flat) addLeaf(v gjson.Result) {
+	one := leaf{value: v.Raw} // numbers keep their literal text
 	if v.Type == gjson.String {
 		one.raw, one.text = v.Str, true
-		one.value = cleanValue(unquote(strings.TrimFunc(v.Str, isMargin)))
+		one.value = cleanValue(unquote(trimMargin(v.Str)))
 	}
 	f.leaves = append(f.leaves, one)
-	return nil
+	at := place{path: len(f.text)}
+	f.text = append(f.text, f.path...)
+	at.name = len(f.text)
+	if !bytes.Equal(f.path, f.name) {
+		f.text = append(f.text, f.name...)
+	}
+	at.end = len(f.text)
+	f.places = append(f.places, at)
 }
 
 // spend accounts for one more path, before it is kept.
@@ -117,13 +183,13 @@ func (f *flat) find(path string) int {
 // expand replaces a leaf that holds a JSON object or array by what is in it; any other text stays a leaf.
 func (f *flat) expand(at int) error {
 	one := f.leaves[at]
-	if first := firstByte([]byte(one.raw)); !one.text || first != '{' && first != '[' {
+	if first := firstByte(one.raw); !one.text || first != '{' && first != '[' {
 		return nil
 	}
-	if depth([]byte(one.raw)) > f.maxDepth {
+	if depth(one.raw, f.maxDepth) > f.maxDepth {
 		return tooDeep(f.maxDepth)
 	}
-	root, err := parseJSON([]byte(one.raw), f.maxDepth)
+	root, err := parseJSON(one.raw, f.maxDepth)
 	if err != nil {
 		return nil // text that only looks like JSON is an ordinary tag
 	}
@@ -142,22 +208,26 @@ func tooDeep(limit int) error {
 }
 
 // parseJSON checks an object or array before it is walked: the JSON library recurses without a limit.
-func parseJSON(body []byte, maxDepth int) (gjson.Result, error) {
-	if depth(body) > maxDepth {
+func parseJSON(body string, maxDepth int) (gjson.Result, error) {
+	if depth(body, maxDepth) > maxDepth {
 		return gjson.Result{}, tooDeep(maxDepth)
 	}
-	if !gjson.ValidBytes(body) {
+	if !gjson.Valid(body) {
 		return gjson.Result{}, core.Errorf(core.Invalid, "webhook body is not valid JSON")
 	}
-	root := gjson.ParseBytes(body)
+	root := gjson.Parse(body)
 	if root.Type != gjson.JSON {
 		return gjson.Result{}, core.Errorf(core.Invalid, "webhook body is not a JSON object or array")
 	}
 	return root, nil
 }
 
-// depth returns how deep brackets are nested outside of texts.
-func depth(body []byte) int {
+// depth returns how deep brackets are nested outside of texts, or a bound that is not above the limit.
+func depth(body string, limit int) int {
+	// Most bodies have fewer brackets than they may have levels: counting them is much faster than looking at each byte.
+	if n := strings.Count(body, "{") + strings.Count(body, "["); n <= limit {
+		return n
+	}
 	deepest, open := 0, 0
 	inText := false
 	for i := 0; i < len(body); i++ {
@@ -188,8 +258,11 @@ func unquote(s string) string {
 	return s
 }
 
-// tagName makes a name of any text: lower case, with `_` for what is not printable.
+// tagName makes a name of any text: lower case, with `_` for what is not printable. A text that is such a name comes back as it is.
 func tagName(s string) string {
+	if isTagName(s) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		if isMargin(r) {
 			return '_'
@@ -198,8 +271,21 @@ func tagName(s string) string {
 	}, strings.ToLower(strings.ToValidUTF8(s, "_")))
 }
 
+// isTagName knows the usual names: ASCII only.
+func isTagName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !printable(c) || c >= 'A' && c <= 'Z' {
+			return false
+		}
+	}
+	return true
+}
+
 // cleanValue trims a value and replaces what no value may hold.
 func cleanValue(s string) string {
+	if isPlain(s) {
+		return trimMargin(s)
+	}
 	s = strings.TrimFunc(strings.ToValidUTF8(s, "\uFFFD"), isMargin)
 	return strings.Map(func(r rune) rune {
 		if r <= 1 { // separators of the canonical key
@@ -208,6 +294,27 @@ func cleanValue(s string) string {
 		return r
 	}, s)
 }
+
+// isPlain reports whether s has nothing but ASCII that a value may hold.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= 1 || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// trimMargin cuts margins at both ends.
+func trimMargin(s string) string {
+	if s == "" || printable(s[0]) && printable(s[len(s)-1]) {
+		return s
+	}
+	return strings.TrimFunc(s, isMargin)
+}
+
+// printable holds for ASCII characters only: others take the slow way.
+func printable(c byte) bool { return c > ' ' && c < 0x7f }
 
 // isMargin reports whether r is trimmed at the ends of values and not allowed in names.
 func isMargin(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }

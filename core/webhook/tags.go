@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,17 +13,21 @@ const requestIP = "request_ip"
 
 // tags returns the tags of the message. Where names collide, headers win over JSON and JSON over parameters; request_ip is always the real address.
 func (m *mapper) tags() (core.Tags, error) {
-	filter, err := newTagFilter(m.params)
+	filter, err := m.filter()
 	if err != nil {
 		return nil, err
 	}
-	var tags core.Tags
-	for _, leaves := range [][]leaf{m.plain.leaves, m.payload.leaves} {
-		for _, l := range leaves {
-			if l.value != "" && l.name != "" && filter.keeps(l.name, l.value) {
-				tags = append(tags, core.Tag{Name: l.name, Value: l.value})
-			}
+	// Those that come later win. The candidates stay where they are: sorting their indexes moves no strings.
+	all := append(m.plain.leaves, m.payload.leaves...)
+	m.order = m.order[:0]
+	for i := range all {
+		if l := &all[i]; l.value != "" && l.name != "" && filter.keeps(l.name, l.value) {
+			m.order = append(m.order, int32(i))
 		}
+	}
+	add := func(name, value string) {
+		m.order = append(m.order, int32(len(all)))
+		all = append(all, leaf{name: name, value: value})
 	}
 	// Header tags and the address come after the filters: who names a header wants it.
 	for _, p := range m.params {
@@ -31,17 +36,48 @@ func (m *mapper) tags() (core.Tags, error) {
 			continue
 		}
 		if value := m.header(p.value); value != "" {
-			tags = append(tags, core.Tag{Name: tagName(name), Value: value})
+			add(tagName(name), value)
 		}
 	}
 	if m.RemoteIP != "" {
-		tags = append(tags, core.Tag{Name: requestIP, Value: m.RemoteIP})
+		add(requestIP, m.RemoteIP)
 	}
-	tags = tags.Normal()
+	m.plain.leaves = all
+	tags := m.sorted(all)
 	if len(tags) > m.MaxTags {
 		return nil, core.Errorf(core.Invalid, "IllegalArgumentException: %d tags in one message: at most %d are allowed, leave some out with exclude=", len(tags), m.MaxTags)
 	}
 	return tags, nil
+}
+
+// sorted makes tags of the leaves that m.order holds, by name; of equal names the last one counts.
+func (m *mapper) sorted(leaves []leaf) core.Tags {
+	if len(m.order) == 0 {
+		return nil
+	}
+	slices.SortFunc(m.order, func(a, b int32) int {
+		return cmp.Or(strings.Compare(leaves[a].name, leaves[b].name), cmp.Compare(a, b))
+	})
+	tags := make(core.Tags, 0, len(m.order))
+	for i, at := range m.order {
+		if i+1 == len(m.order) || leaves[m.order[i+1]].name != leaves[at].name {
+			tags = append(tags, core.Tag{Name: leaves[at].name, Value: leaves[at].value})
+		}
+	}
+	return tags
+}
+
+// filter returns the filter of the request, compiled once for each query string. Only a form adds to what the query string says.
+func (m *mapper) filter() (*tagFilter, error) {
+	ofQuery := len(m.params) == len(m.query.params)
+	if ofQuery && m.query.filter != nil {
+		return m.query.filter, nil
+	}
+	f, err := newTagFilter(m.params)
+	if err == nil && ofQuery {
+		m.query.filter = &f
+	}
+	return &f, err
 }
 
 // tagFilter decides which fields become tags. Names match ignoring case, values do not.
@@ -74,7 +110,7 @@ func newTagFilter(params parameters) (tagFilter, error) {
 }
 
 // keeps reports whether a tag passes both tests: by name and by value.
-func (f tagFilter) keeps(name, value string) bool {
+func (f *tagFilter) keeps(name, value string) bool {
 	return (!matchAny(f.exclude, name) || matchAny(f.include, name)) &&
 		(!matchAny(f.excludeValues, value) || matchAny(f.includeValues, value))
 }

@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"mime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -17,7 +19,7 @@ type Request struct {
 	RawQuery    string              // still encoded
 	Rest        string              // path after /messages/webhook/, decoded
 	Header      map[string][]string // net/http's Header: canonical names
-	Body        []byte              // decompressed
+	Body        string              // decompressed; the message may point into it
 	ContentType string
 	RemoteIP    string // of the socket peer, without port
 	Now         core.Time
@@ -51,7 +53,14 @@ func Map(r Request) (Result, error) {
 	if r.MaxTags == 0 {
 		r.MaxTags = defaultMaxTags
 	}
-	m := mapper{Request: r}
+	m := mappers.Get().(*mapper)
+	defer m.release()
+	return m.message(r)
+}
+
+// message takes a request whose limits are set.
+func (m *mapper) message(r Request) (Result, error) {
+	m.Request = r
 	if err := m.read(); err != nil {
 		return Result{}, err
 	}
@@ -68,21 +77,43 @@ func Map(r Request) (Result, error) {
 	return result, err
 }
 
+// mappers keep their memory from request to request.
+var mappers = sync.Pool{New: func() any { return new(mapper) }}
+
 // mapper holds one request taken apart.
 type mapper struct {
 	Request
+	query     query // of this request, and with luck of the one before
 	params    parameters
 	plain     flat // non-reserved parameters of the query string and the form
 	payload   flat // of the JSON body
+	order     []int32
 	challenge string
+}
+
+// maxMapper is what a mapper may hold on to between requests: enough for bodies of some 100 KB. Larger ones are rare and pay for themselves.
+const maxMapper = 256 << 10
+
+// release gives m back, without what it holds of the request.
+func (m *mapper) release() {
+	m.plain.reset(0)
+	m.payload.reset(0)
+	if m.plain.size()+m.payload.size()+4*cap(m.order) > maxMapper {
+		return
+	}
+	m.Request, m.params, m.challenge = Request{}, nil, ""
+	mappers.Put(m)
 }
 
 // read takes the request apart.
 func (m *mapper) read() error {
-	if err := m.params.add(m.RawQuery); err != nil {
+	params, err := m.query.parse(m.RawQuery)
+	if err != nil {
 		return err
 	}
-	m.plain, m.payload = flat{maxDepth: m.MaxDepth}, flat{maxDepth: m.MaxDepth}
+	m.params = params
+	m.plain.reset(m.MaxDepth)
+	m.payload.reset(m.MaxDepth)
 	if m.Method != "GET" { // the contract knows no body of a GET
 		if err := m.readBody(); err != nil {
 			return err
@@ -96,34 +127,47 @@ func (m *mapper) read() error {
 
 // readBody decides by content type how to read the body; a body that looks like JSON is read as that whatever its sender calls it.
 func (m *mapper) readBody() error {
-	media, _, err := mime.ParseMediaType(m.ContentType)
-	if err != nil {
-		media = ""
-	}
+	media := mediaType(m.ContentType)
 	first := firstByte(m.Body)
 	switch {
 	case first == 0:
 		return nil
 	case media == "application/x-www-form-urlencoded":
-		return m.params.addForm(string(m.Body))
+		return m.params.addForm(m.Body)
 	case media == "application/json", strings.HasSuffix(media, "+json"), first == '{', first == '[':
 		root, err := parseJSON(m.Body, m.MaxDepth)
 		if err != nil {
 			return err
 		}
+		if err := m.payload.flatten(root, "", ""); err != nil {
+			return err
+		}
 		// Chat services send this before anything else and want the text back; it is no event.
-		if root.Get("type").Str == "url_verification" {
+		verifies := func(l leaf) bool { return l.raw == "url_verification" }
+		if slices.ContainsFunc(m.payload.leaves, verifies) && root.Get("type").Str == "url_verification" {
 			m.challenge = root.Get("challenge").Str
 		}
-		return m.payload.flatten(root, "", "")
+		return nil
 	}
 	return core.Errorf(core.Unsupported, "webhook body of type %q is not supported: send application/json or application/x-www-form-urlencoded", m.ContentType)
 }
 
+// mediaType returns the media type of a Content-Type header, "" for one that cannot be read.
+func mediaType(header string) string {
+	if header == "application/json" { // what nearly everybody sends
+		return header
+	}
+	media, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		return ""
+	}
+	return media
+}
+
 // firstByte returns the first byte of the body that is no white space, 0 for none.
-func firstByte(body []byte) byte {
-	for _, b := range body {
-		if b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+func firstByte(body string) byte {
+	for i := range len(body) {
+		if b := body[i]; b != ' ' && b != '\t' && b != '\r' && b != '\n' {
 			return b
 		}
 	}

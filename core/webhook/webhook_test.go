@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -18,7 +19,7 @@ const (
 )
 
 func post(rest, query, body string) Request {
-	return Request{Method: "POST", RawQuery: query, Rest: rest, Body: []byte(body), ContentType: "application/json; charset=utf-8", RemoteIP: address, Now: now}
+	return Request{Method: "POST", RawQuery: query, Rest: rest, Body: body, ContentType: "application/json; charset=utf-8", RemoteIP: address, Now: now}
 }
 
 func get(rest, query string) Request {
@@ -297,9 +298,9 @@ func TestDebugJSON(t *testing.T) {
 
 func TestMapIsPure(t *testing.T) {
 	request := post("e", "json.parse=p&exclude=x", `{"p":"{\"a\":1}","x":2}`)
-	body := string(request.Body)
+	body := request.Body
 	first, second := mustMap(t, request), mustMap(t, request)
-	if d := cmp.Diff(first, second); d != "" || string(request.Body) != body {
+	if d := cmp.Diff(first, second); d != "" || request.Body != body {
 		t.Errorf("the second call differs: %s", d)
 	}
 }
@@ -344,4 +345,65 @@ func FuzzMap(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestRequestsShareNothing maps requests in turn: none may see what the one before left in the memory they share.
+func TestRequestsShareNothing(t *testing.T) {
+	long := "note=" + strings.Repeat("n", maxQuery)
+	requests := []Request{
+		notification(),
+		post("a", "exclude=b", `{"a":"1","b":"2"}`),
+		form("a", "exclude=b", "exclude=a&a=1&b=2&c=3"),
+		post("a", "exclude=b", `{"a":"1","b":"2"}`),
+		post("a", long, `{"B":[{"X":1},[2,[3]],"four"]}`),
+		get("a", ""),
+		post("a", "json.parse=e", `{"e":"{\"Deep\":[1]}","f":2}`),
+		post("a", "", `{"a":`),
+		get("a", "a=1"),
+	}
+	want := make([]map[string]string, len(requests))
+	want[1] = map[string]string{"a": "1", "request_ip": address}
+	want[2] = map[string]string{"a": "1", "c": "3", "request_ip": address} // the exclude of the query string hides that of the form
+	want[3] = want[1]
+	want[4] = map[string]string{"note": strings.Repeat("n", maxQuery), "b[0].x": "1", "b[1][0]": "2", "b[1][1][0]": "3", "b[2]": "four", "request_ip": address}
+	want[5] = map[string]string{"request_ip": address}
+	want[6] = map[string]string{"e.deep[0]": "1", "f": "2", "request_ip": address}
+	want[8] = map[string]string{"a": "1", "request_ip": address}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for round := range 50 {
+				i := (round * 7) % len(requests)
+				r, err := Map(requests[i])
+				if i == 7 {
+					if err == nil {
+						t.Error("a cut body was taken")
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("request %d: %v", i, err)
+				}
+				if d := cmp.Diff(want[i], r.Message.Tags.Map()); want[i] != nil && d != "" {
+					t.Errorf("request %d, want(-) got(+):\n%s", i, d)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestMapAllocates holds the price of a request: the tags, and one string for all their names.
+func TestMapAllocates(t *testing.T) {
+	request := notification()
+	request.MaxDepth, request.MaxTags = defaultMaxDepth, defaultMaxTags
+	m := new(mapper) // not from the pool, which forgets some under the race detector
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := m.message(request); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 2 {
+		t.Errorf("a request of 1 KB allocates %v times", n)
+	}
 }
