@@ -42,8 +42,11 @@ type Config struct {
 	Rejects       int64
 	LineBytes     int64
 	JSONDepth     int64
+	RequestTime   time.Duration
 
 	RulesWait time.Duration
+	Windows   int64
+	Samples   int64
 	Backoff   []time.Duration
 }
 
@@ -68,6 +71,8 @@ var settings = []setting{
 	{"compile.cache", "", "folder for compiled plugins; default: wasm-cache in the data directory", text(func(c *Config) *string { return &c.CompileCache })},
 	{"plugins.memory", "64MiB", "memory of one plugin instance", size(func(c *Config) *int64 { return &c.PluginMemory })},
 	{"plugins.interpreted", "false", "run plugins/*.wasm also where they can only be interpreted, some 50 times slower", boolean(func(c *Config) *bool { return &c.InterpretedPlugins })},
+	{"rules.windows", "100000", "windows of all rules together", size(func(c *Config) *int64 { return &c.Windows })},
+	{"rules.samples", "5000000", "samples in the windows of all rules together", size(func(c *Config) *int64 { return &c.Samples })},
 	{"webhooks.backoff", "5s,5m,30m,2h,5h,10h,14h,20h,24h", "waits between the attempts of a notification; after the last it becomes a dead letter", durations},
 	{"limits.body", "64MiB", "largest decompressed request body", size(func(c *Config) *int64 { return &c.BodyBytes })},
 	{"limits.upload", "1GiB", "largest decompressed csv or nmon upload", size(func(c *Config) *int64 { return &c.UploadBytes })},
@@ -77,6 +82,7 @@ var settings = []setting{
 	{"limits.response", "256MiB", "largest answer", size(func(c *Config) *int64 { return &c.ResponseBytes })},
 	{"limits.rejects", "100", "rejected lines that an upload lists; more are counted", size(func(c *Config) *int64 { return &c.Rejects })},
 	{"limits.depth", "64", "nesting of JSON bodies", size(func(c *Config) *int64 { return &c.JSONDepth })},
+	{"limits.time", "30s", "how long a request may read and evaluate; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.RequestTime })},
 	{"rules.wait", "250ms", "how long an insert waits for rules to see it", duration(func(c *Config) *time.Duration { return &c.RulesWait })},
 }
 

@@ -115,6 +115,7 @@ func serve(ctx context.Context, c Config) (err error) {
 	engine, err := rules.Open(ctx, rules.Config{ // 5. follows the log
 		Log: db, Ingest: pipe, Reader: db, Catalog: db, Renderer: wasm.Renderers{Host: host},
 		Dir: filepath.Join(c.Dir, "rules"), Clock: clock, Zone: c.Zone, Server: serverURL(c, listener), Wait: c.RulesWait, Logger: log,
+		MaxWindows: int(c.Windows), MaxSamples: int(c.Samples),
 		Outbox: outbox.Options{Secrets: secretSource(c.Dir), Backoff: c.Backoff},
 	})
 	if err != nil {
@@ -129,7 +130,7 @@ func serve(ctx context.Context, c Config) (err error) {
 	handler := api.New(api.Deps{ // 6. the doors
 		Ingest: pipe, Reader: db, Catalog: db, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
 		Limits: api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, Upload: c.UploadBytes, Response: int(c.ResponseBytes), Records: int(c.Records),
-			Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth)},
+			Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime},
 		Health: health, Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w) },
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})
@@ -275,8 +276,8 @@ func healthOf(report storage.Report, engine *rules.Engine, host *wasm.Host) func
 			h.Problems = append(h.Problems, "recovery found damaged data: see the log and tidemark check")
 		}
 		if s := engine.Status(); s.Faults+s.Waiting > 0 || s.Skipped > 0 {
-			h.Problems = append(h.Problems, fmt.Sprintf("rules: %d faults in files, %d times behind and skipped forward, %d results that the log does not take",
-				s.Faults, s.Skipped, s.Waiting))
+			h.Problems = append(h.Problems, fmt.Sprintf("rules: %d faults in files (%d rules run as they were before), %d times behind and skipped forward, %d results that the log does not take",
+				s.Faults, s.Kept, s.Skipped, s.Waiting))
 		}
 		if s := engine.Outbox().Status(); s.Dead > 0 || len(s.Disabled) > 0 {
 			h.Problems = append(h.Problems, fmt.Sprintf("webhooks: %d given up since the start, %d disabled addresses", s.Dead, len(s.Disabled)))
