@@ -68,14 +68,28 @@ func (t Tags) Compare(o Tags) int {
 // Equal reports whether both hold the same names and values.
 func (t Tags) Equal(o Tags) bool { return slices.Equal(t, o) }
 
-// Clone returns a copy that shares no memory with t, nor with the request that t's strings may point into.
+// Clone returns a copy that shares no memory with t, nor with the request that t's strings may point into. All strings of the copy lie
+// in one allocation.
 func (t Tags) Clone() Tags {
 	if t == nil {
 		return nil
 	}
-	out := make(Tags, len(t))
+	size := 0
+	for _, tag := range t {
+		size += len(tag.Name) + len(tag.Value)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, tag := range t {
+		b.WriteString(tag.Name)
+		b.WriteString(tag.Value)
+	}
+	text, out := b.String(), make(Tags, len(t))
 	for i, tag := range t {
-		out[i] = Tag{strings.Clone(tag.Name), strings.Clone(tag.Value)}
+		value := len(tag.Name)
+		end := value + len(tag.Value)
+		out[i] = Tag{text[:value], text[value:end]}
+		text = text[end:]
 	}
 	return out
 }
