@@ -194,7 +194,7 @@ var identifiers = map[string]identifier{
 	"properties_all":      {afterFilter, "p", tagsType, func(ev *evaluation) any { return mapOf(ev.win.current) }},
 	"properties_previous": {afterFilter, "p", tagsType, func(ev *evaluation) any { return mapOf(ev.win.previous) }},
 
-	"timestamp":          {everywhere, "", types.Int, func(ev *evaluation) any { return int(ev.cmd.time) }},
+	"timestamp":          {everywhere, "", types.Int64, func(ev *evaluation) any { return int64(ev.cmd.time) }},
 	"now":                {everywhere, "", timeType, func(ev *evaluation) any { return ev.clock() }},
 	"precise_now":        {everywhere, "", timeType, func(ev *evaluation) any { return ev.clock() }},
 	"today":              {everywhere, "", timeType, func(ev *evaluation) any { return ev.midnight(0) }},
@@ -211,7 +211,7 @@ var identifiers = map[string]identifier{
 	"repeat_time":        {afterFilter, "", types.Any, func(ev *evaluation) any { return ev.at(ev.win.repeatTime) }},
 	"cancel_time":        {afterFilter, "", types.Any, func(ev *evaluation) any { return ev.at(ev.win.cancelTime) }},
 	"change_time":        {afterFilter, "", types.Any, func(ev *evaluation) any { return ev.at(ev.win.changeTime) }},
-	"window_duration":    {afterFilter, "", types.Int, func(ev *evaluation) any { return int(ev.win.lastTime() - ev.win.firstTime()) }},
+	"window_duration":    {afterFilter, "", types.Int64, func(ev *evaluation) any { return int64(ev.win.lastTime() - ev.win.firstTime()) }},
 	"is_exiting":         {afterFilter, "", types.Bool, func(ev *evaluation) any { return ev.exiting }},
 	"alert_duration": {templateOnly, "", types.String, func(ev *evaluation) any {
 		if ev.status == core.StatusOpen {

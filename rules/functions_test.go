@@ -36,8 +36,8 @@ func TestFunctions(t *testing.T) {
 		`concatLines(["a", "b"]) == "a\nb"`, `htmlDecode("&lt;") == "<"`,
 
 		`formatInterval(93784000) == "1d 2h 3m 4s"`, `formatInterval(500) == "0s"`, `formatIntervalShort(93784000) == "1d 2h"`, `weekday(now) == 2`, `week(now) == 20`,
-		`iso(now) == "2024-05-14T08:02:00.000Z"`, `milliseconds("2024-05-14T08:00:00Z") == 1715673600000`, `milliseconds("") == 0`,
-		`date_format(1715673600000, "yyyy-MM-dd HH:mm") == "2024-05-14 08:00"`, `elapsed_minutes("2024-05-14T08:00:00Z") == 2`,
+		`iso(now) == "2024-05-14T08:02:00.000Z"`, `milliseconds("2024-05-14T08:00:00Z") == 1715673600000.0`, `milliseconds("") == 0`,
+		`date_format(1715673600000.0, "yyyy-MM-dd HH:mm") == "2024-05-14 08:00"`, `elapsed_minutes("2024-05-14T08:00:00Z") == 2`,
 		`elapsedTime("2024-05-14T08:00:00Z", "2024-05-14T08:00:01Z") == 1000`, `date_add(now, 1, "month").Month() == date_parse("2024-06-14T08:00:00Z").Month()`,
 		`is_weekday(now) && !is_weekend(now)`, `today < now && yesterday < today && tomorrow > now`,
 

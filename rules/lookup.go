@@ -309,7 +309,7 @@ func dbMessages(ev *evaluation, a []any, limit int) ([]map[string]any, error) {
 				return fmt.Errorf("more than %d messages", maxRead)
 			}
 			out = append(out, map[string]any{"entity": m.Entity, "type": m.Type, "source": m.Source, "tags": mapOf(m.Tags.Clone()),
-				"severity": m.Severity.String(), "timestamp": int(m.Time), "message": m.Text, "date": nil})
+				"severity": m.Severity.String(), "timestamp": int64(m.Time), "message": m.Text, "date": nil})
 		}
 		return nil
 	})
@@ -457,11 +457,11 @@ func lastOpen(ev *evaluation, _ []any) (any, error) {
 		epoch := time.UnixMilli(0).UTC()
 		return map[string]any{"rule": "", "metric": "", "entity": "", "tags": map[string]string{}, "message": "", "value": math.NaN(),
 			"open_value": math.NaN(), "status": "", "condition": "", "severity": core.Undefined.String(), "window": "", "rule_filter": "", "repeat_count": 0,
-			"alert_message": "", "alert_open_time": 0, "alert_open_datetime": dates.FormatISO(0), "command_time": epoch, "open_time": epoch}, nil
+			"alert_message": "", "alert_open_time": int64(0), "alert_open_datetime": dates.FormatISO(0), "command_time": epoch, "open_time": epoch}, nil
 	}
 	return map[string]any{"rule": row.Rule, "metric": row.Metric, "entity": row.Entity, "tags": mapOf(row.Tags), "message": ev.win.last.text,
 		"value": row.Value, "open_value": ev.win.openValue, "status": string(row.Type), "condition": row.Condition, "severity": row.Severity.String(),
-		"window": row.Window, "rule_filter": row.Filter, "repeat_count": row.RepeatCount, "alert_message": row.Text, "alert_open_time": int(row.OpenTime),
+		"window": row.Window, "rule_filter": row.Filter, "repeat_count": row.RepeatCount, "alert_message": row.Text, "alert_open_time": int64(row.OpenTime),
 		"alert_open_datetime": dates.FormatISO(row.OpenTime), "command_time": row.Time.Std().In(ev.zone()), "open_time": row.OpenTime.Std().In(ev.zone())}, nil
 }
 

@@ -23,12 +23,12 @@ func dateFunctions() []function {
 			return f(ev, t), err
 		}
 	}
-	toInt := []any{sig[func(any) int](), sig[func(any, string) int](), sig[func(any, string, string) int]()}
+	toInt := []any{sig[func(any) int64](), sig[func(any, string) int64](), sig[func(any, string, string) int64]()}
 	toTime := []any{sig[func(any) time.Time](), sig[func(any, string) time.Time](), sig[func(any, string, string) time.Time]()}
 	toText := []any{sig[func(any) string](), sig[func(any, string) string](), sig[func(any, string, string) string]()}
 	return []function{
-		{name: "milliseconds", types: toInt, call: parsed(func(_ *evaluation, t core.Time) any { return int(t) })},
-		{name: "seconds", types: toInt, call: parsed(func(_ *evaluation, t core.Time) any { return int(t / 1000) })},
+		{name: "milliseconds", types: toInt, call: parsed(func(_ *evaluation, t core.Time) any { return int64(t) })},
+		{name: "seconds", types: toInt, call: parsed(func(_ *evaluation, t core.Time) any { return int64(t / 1000) })},
 		{name: "date_parse", types: toTime, call: parsed(func(ev *evaluation, t core.Time) any { return t.Std().In(ev.zone()) })},
 		{name: "date_format", types: toText, call: dateFormat},
 		{name: "to_datetime", types: []any{sig[func(any) time.Time](), sig[func(any, string) time.Time]()}, call: func(ev *evaluation, a []any) (any, error) {
@@ -39,13 +39,13 @@ func dateFunctions() []function {
 			zone, err := ev.zoneOf(arg(a, 1))
 			return core.Time(ms).Std().In(zone), err
 		}},
-		{name: "elapsedTime", types: []any{sig[func(any) int](), sig[func(any, any) int]()}, call: elapsed},
-		{name: "elapsed_minutes", types: []any{sig[func(any) int]()}, call: func(ev *evaluation, a []any) (any, error) {
+		{name: "elapsedTime", types: []any{sig[func(any) int64](), sig[func(any, any) int64]()}, call: elapsed},
+		{name: "elapsed_minutes", types: []any{sig[func(any) int64]()}, call: func(ev *evaluation, a []any) (any, error) {
 			ms, err := elapsed(ev, a[:1])
 			if err != nil {
 				return nil, err
 			}
-			return ms.(int) / 60000, nil
+			return ms.(int64) / 60000, nil
 		}},
 		{name: "formatInterval", types: []any{sig[func(any) string]()}, call: func(_ *evaluation, a []any) (any, error) {
 			ms, err := numberOf(a[0])
@@ -141,20 +141,20 @@ func dateFormat(ev *evaluation, a []any) (any, error) {
 func elapsed(ev *evaluation, a []any) (any, error) {
 	if len(a) == 2 {
 		if a[0] == nil || a[1] == nil {
-			return math.MaxInt, nil
+			return int64(math.MaxInt64), nil
 		}
 		from, err := ev.timeOf(a[0], nil, nil)
 		if err != nil {
 			return nil, err
 		}
 		to, err := ev.timeOf(a[1], nil, nil)
-		return int(to - from), err
+		return int64(to - from), err
 	}
 	if a[0] == nil || a[0] == "" {
-		return 0, nil
+		return int64(0), nil
 	}
 	t, err := ev.timeOf(a[0], nil, nil)
-	return int(ev.now - t), err
+	return int64(ev.now - t), err
 }
 
 // intervalUnits prints up to most consecutive units from the first that is not zero: 1d 2h 3m 4s. A year is 365 days.

@@ -111,15 +111,15 @@ func windowFunctions() []function {
 			return minutesTo(limit, lastOf(s.values), 60*calc.RatePerSecond(s.times, s.values)), nil
 		})},
 		function{name: "threshold_linear_time", window: true, types: number[:1], call: withArgument(thresholdLinear)},
-		function{name: "time_first", window: true, types: []any{sig[func() int]()},
-			call: func(ev *evaluation, _ []any) (any, error) { return int(ev.win.firstTime() / 1000), nil }},
-		function{name: "time_last", window: true, types: []any{sig[func() int]()},
-			call: func(ev *evaluation, _ []any) (any, error) { return int(ev.win.lastTime() / 1000), nil }},
-		function{name: "timestamps", window: true, types: []any{sig[func() []int](), sig[func(int) []int]()}, call: func(ev *evaluation, a []any) (any, error) {
+		function{name: "time_first", window: true, types: []any{sig[func() int64]()},
+			call: func(ev *evaluation, _ []any) (any, error) { return int64(ev.win.firstTime() / 1000), nil }},
+		function{name: "time_last", window: true, types: []any{sig[func() int64]()},
+			call: func(ev *evaluation, _ []any) (any, error) { return int64(ev.win.lastTime() / 1000), nil }},
+		function{name: "timestamps", window: true, types: []any{sig[func() []int64](), sig[func(int) []int64]()}, call: func(ev *evaluation, a []any) (any, error) {
 			times := ev.win.sampleTimes()
-			out := make([]int, len(times))
+			out := make([]int64, len(times))
 			for i, t := range times {
-				out[i] = int(t)
+				out[i] = int64(t)
 			}
 			return ends(out, a)
 		}},
@@ -128,8 +128,8 @@ func windowFunctions() []function {
 			call: func(ev *evaluation, _ []any) (any, error) { return int(ev.rule.Window.Span() / 1000), nil }},
 		function{name: "window_length_count", window: true, types: []any{sig[func() int]()},
 			call: func(ev *evaluation, _ []any) (any, error) { return ev.rule.Window.Count, nil }},
-		function{name: "windowStartTime", window: true, types: []any{sig[func() int]()},
-			call: func(ev *evaluation, _ []any) (any, error) { return int(ev.win.received), nil }},
+		function{name: "windowStartTime", window: true, types: []any{sig[func() int64]()},
+			call: func(ev *evaluation, _ []any) (any, error) { return int64(ev.win.received), nil }},
 		function{name: "__value", types: []any{sig[func(string) float64](), sig[func(string, float64) float64]()}, call: sibling},
 	)
 }
