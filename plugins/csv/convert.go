@@ -28,8 +28,8 @@ func (p *parser) record(r *record, out *abi.Encoder) *fault {
 func (p *parser) header(r *record, out *abi.Encoder) *fault {
 	names := []string(p.Header)
 	if names == nil {
-		for _, c := range r.cells {
-			names = append(names, string(c.text))
+		for i := range r.size() {
+			names = append(names, string(r.raw(i)))
 		}
 	}
 	var err error
@@ -51,9 +51,9 @@ func (p *parser) header(r *record, out *abi.Encoder) *fault {
 // row converts one row.
 func (p *parser) row(r *record, out *abi.Encoder) *fault {
 	out.AddRecords(1)
-	for i := len(p.plan.names); i < len(r.cells); i++ {
-		if len(r.cells[i].text) > 0 {
-			return &fault{r.line, i + 1, "more cells than the header has names", string(r.cells[i].text)}
+	for i := len(p.plan.names); i < r.size(); i++ {
+		if b := r.raw(i); len(b) > 0 {
+			return &fault{r.line, i + 1, "more cells than the header has names", string(b)}
 		}
 	}
 	t, f := p.timeOf(r)
@@ -89,14 +89,11 @@ func (p *parser) row(r *record, out *abi.Encoder) *fault {
 
 // text returns a cell without blanks around it, empty when the row is too short.
 func text(r *record, column int) []byte {
-	if uint(column) >= uint(len(r.cells)) {
-		return nil
+	b := r.raw(column)
+	if uint(column) < uint(len(r.cells)) && r.cells[column].quoted {
+		return trim(b)
 	}
-	c := &r.cells[column]
-	if c.quoted {
-		return trim(c.text)
-	}
-	return c.text
+	return b
 }
 
 // find gives the row filter a cell. A number is given in plain notation, so that `number('t') > 0` means the same in every file.
@@ -144,6 +141,12 @@ func (p *parser) timeOf(r *record) (core.Time, *fault) {
 	if len(p.plan.time) == 0 {
 		return p.time, nil
 	}
+	if p.isISO && len(p.plan.time) == 1 && p.plan.diff < 0 && r.isPlain(p.plan.time[0]) {
+		b := r.cut(p.plan.time[0])
+		if ms, ok := guest.ParseTime(b); ok && len(b) >= 20 && core.Time(ms).Storable() {
+			return core.Time(ms), nil // nearly every row
+		}
+	}
 	b := join(r, p.plan.time)
 	t, ok := p.parseTime(b)
 	if ok && p.plan.diff >= 0 && (p.pattern == nil || !p.pattern.HasZone()) {
@@ -168,7 +171,7 @@ func (p *parser) parseTime(b []byte) (core.Time, bool) {
 		v, err := strconv.ParseInt(string(b), 10, 64)
 		return core.Time(v), err == nil
 	}
-	if ms, ok := guest.ParseTime(b); ok && p.pattern.String() == "iso" && len(b) >= 20 {
+	if ms, ok := guest.ParseTime(b); ok && p.isISO && len(b) >= 20 {
 		return core.Time(ms), true
 	}
 	t, err := p.pattern.ParseLenient(string(b), p.zone)
@@ -208,13 +211,16 @@ func offset(s string) (core.Time, bool) {
 // samples writes the series of a row. A cell that is not a number ends the row, unless line errors are ignored: then only the cell.
 func (p *parser) samples(r *record, t core.Time, refs *seriesRefs, out *abi.Encoder) *fault {
 	plain := !p.number.special()
-	for i, m := range p.plan.metrics {
+	for i := range p.plan.metrics {
+		m := &p.plan.metrics[i]
+		if plain && r.isPlain(m.column) && refs.known[i] {
+			if v, ok := guest.ParseDecimal(r.cut(m.column)); ok {
+				out.Sample(refs.refs[i], int64(t), v) // nearly every cell
+				continue
+			}
+		}
 		b := text(r, m.column)
 		if len(b) == 0 {
-			continue
-		}
-		if v, ok := guest.ParseDecimal(b); ok && plain && refs.known[i] {
-			out.Sample(refs.refs[i], int64(t), v) // nearly every cell
 			continue
 		}
 		v, exact, ok := p.number.parse(b)
@@ -273,8 +279,43 @@ func (p *parser) longSample(r *record, t core.Time, entity string, out *abi.Enco
 // maxRemembered bounds the entities whose series are remembered over the batches of a file.
 const maxRemembered = 1 << 14
 
+// recentSize slots save a guest, which hashes the key of a map some 10 times slower than a host, most look-ups.
+const recentSize = 1 << 8
+
 // refsOf returns the series of the row's entity and tags.
 func (p *parser) refsOf(r *record, entity []byte) *seriesRefs {
+	slot := &p.recent[guest.Hash(entity)%recentSize]
+	s := *slot
+	if s == nil || !p.isKey(s.key, r, entity) {
+		s = p.findRefs(r, entity)
+		*slot = s
+	}
+	if s.batch != p.batch {
+		s.batch = p.batch
+		clear(s.known)
+	}
+	return s
+}
+
+// isKey reports whether key stands for the entity and the tags of a row.
+func (p *parser) isKey(key string, r *record, entity []byte) bool {
+	n := len(entity)
+	if n >= len(key) || key[:n] != string(entity) || key[n] != 0 {
+		return false
+	}
+	key = key[n+1:]
+	for i := range p.plan.tags {
+		tag := text(r, p.plan.tags[i].column)
+		n := len(tag)
+		if n >= len(key) || key[:n] != string(tag) || key[n] != 0 {
+			return false
+		}
+		key = key[n+1:]
+	}
+	return key == ""
+}
+
+func (p *parser) findRefs(r *record, entity []byte) *seriesRefs {
 	p.key = append(append(p.key[:0], entity...), 0)
 	for _, tag := range p.plan.tags {
 		p.key = append(append(p.key, text(r, tag.column)...), 0)
@@ -285,12 +326,8 @@ func (p *parser) refsOf(r *record, entity []byte) *seriesRefs {
 			clear(p.series)
 		}
 		n := len(p.plan.metrics)
-		s = &seriesRefs{entity: p.entityName(entity), tags: p.tagsOf(r), refs: make([]abi.SeriesRef, n), known: make([]bool, n)}
-		p.series[string(p.key)] = s
-	}
-	if s.batch != p.batch {
-		s.batch = p.batch
-		clear(s.known)
+		s = &seriesRefs{key: string(p.key), entity: p.entityName(entity), tags: p.tagsOf(r), refs: make([]abi.SeriesRef, n), known: make([]bool, n)}
+		p.series[s.key] = s
 	}
 	return s
 }

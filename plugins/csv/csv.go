@@ -119,6 +119,7 @@ type parser struct {
 	command command
 	reader  reader
 	pattern *dates.Pattern
+	isISO   bool // the pattern is iso
 	zone    *time.Location
 	moment  dates.Moment
 	time    core.Time // of rows without a timestamp column
@@ -128,11 +129,11 @@ type parser struct {
 
 	plan *plan
 
-	current       record // the one in work; pointed to, so that it is not copied from call to call
 	defaultEntity []byte
 
 	batch  uint32
 	series map[string]*seriesRefs
+	recent [recentSize]*seriesRefs // by a cheap hash of what the row says
 	key    []byte
 	failed error // a fault that ended the file
 }
@@ -202,6 +203,7 @@ func (p *parser) compile(r *abi.OpenRequest, fault func(string, ...any)) {
 		if p.pattern, err = dates.CompilePattern(text); err != nil {
 			fault("timestampPattern: %v", err)
 		}
+		p.isISO = text == "iso" && err == nil
 	case "SECONDS", "MILLISECONDS":
 	default:
 		fault("timestampType %q is none of PATTERN, SECONDS, MILLISECONDS", p.TimestampType)
@@ -295,8 +297,8 @@ func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 	}
 	p.batch++
 	lines := p.reader.lines
-	for p.current = range p.reader.records(chunk, last) {
-		if fault := p.record(&p.current, out); fault != nil && !p.tolerate(fault, out) {
+	for r := range p.reader.records(chunk, last) {
+		if fault := p.record(r, out); fault != nil && !p.tolerate(fault, out) {
 			break
 		}
 	}

@@ -208,6 +208,23 @@ series e:e d:2021-05-03T10:00:00Z m:b=1.2345678901234567891
 series e:e d:2021-05-03T10:00:00Z m:c=1000`,
 		},
 		{
+			name:   "blanks around cells, tags that alternate, quoted rows among plain ones",
+			config: `{"timestampColumns":"t","entityColumns":"h","tagColumns":"dc"}`,
+			file: "t,h,dc,a,b\n2021-05-03T10:00:00Z,x,eu, 1 ,\t2\n 2021-05-03T10:00:01Z ,x,us,3.25,-.5\n2021-05-03T10:00:02Z,x,,123456789012.5,4\n" +
+				"\"2021-05-03T10:00:03Z\",x,eu,5,\"6\"\n2021-05-03T10:00:04Z,x , eu,7,8\n",
+			want: `
+series e:x d:2021-05-03T10:00:00Z m:a=1 t:dc=eu
+series e:x d:2021-05-03T10:00:00Z m:b=2 t:dc=eu
+series e:x d:2021-05-03T10:00:01Z m:a=3.25 t:dc=us
+series e:x d:2021-05-03T10:00:01Z m:b=-0.5 t:dc=us
+series e:x d:2021-05-03T10:00:02Z m:a=123456789012.5
+series e:x d:2021-05-03T10:00:02Z m:b=4
+series e:x d:2021-05-03T10:00:03Z m:a=5 t:dc=eu
+series e:x d:2021-05-03T10:00:03Z m:b=6 t:dc=eu
+series e:x d:2021-05-03T10:00:04Z m:a=7 t:dc=eu
+series e:x d:2021-05-03T10:00:04Z m:b=8 t:dc=eu`,
+		},
+		{
 			name:   "records that end with a semicolon",
 			config: `{"lineDelimiter":";","timestampColumns":"t","defaultEntity":"e"}`,
 			file:   "t,a;2021-05-03T10:00:00Z,1;\n2021-05-03T10:00:01Z,2",
@@ -245,6 +262,40 @@ series e:e d:2021-05-03T10:00:00Z m:c=1000`,
 				}
 			}
 		})
+	}
+}
+
+// Neither rows of 200 cells nor more entities than the parser keeps at hand change the result.
+func TestWideRowsAndManyEntities(t *testing.T) {
+	const columns, rows = 200, 700
+	var file strings.Builder
+	file.WriteString("t,h")
+	for c := range columns {
+		fmt.Fprintf(&file, ",m%d", c)
+	}
+	var want []string
+	for r := range rows {
+		entity := "host-" + strconv.Itoa(r%350)
+		fmt.Fprintf(&file, "\n2021-05-03T10:00:00Z,%s", entity)
+		for c := range columns {
+			if c%50 == r%50 {
+				fmt.Fprintf(&file, ",%d.5", r+c)
+				want = append(want, fmt.Sprintf("series e:%s d:2021-05-03T10:00:00Z m:m%d=%d.5", entity, c, r+c))
+			} else {
+				file.WriteByte(',')
+			}
+		}
+	}
+	file.WriteByte('\n')
+	r := abi.OpenRequest{Config: json.RawMessage(`{"timestampColumns":"t","entityColumns":"h"}`)}
+	for _, size := range []int{1000, 1 << 20} {
+		got, rejects, n, err := upload(t, r, file.String(), size)
+		if err != nil || len(rejects) > 0 || n != rows+1 {
+			t.Fatalf("chunks of %d: %d lines, %v, rejects %q", size, n, err, rejects)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("chunks of %d (-want +got):\n%s", size, diff)
+		}
 	}
 }
 

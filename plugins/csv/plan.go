@@ -164,6 +164,7 @@ func plainName(s string) bool {
 // seriesRefs are the places of one row's series in the tables of a batch: rows of the same entity and tags share them.
 type seriesRefs struct {
 	batch  uint32
+	key    string // entity and tags as they are in the row, each with a 0 behind it
 	entity string
 	tags   []abi.Pair
 	refs   []abi.SeriesRef // by place in plan.metrics; unset where known is false

@@ -3,7 +3,10 @@ package csv
 import (
 	"bytes"
 	"iter"
+	"math"
 	"unicode/utf8"
+
+	"github.com/tidemark-db/tidemark/wasm/guest"
 )
 
 // reader cuts a stream of chunks into records and cells. Records end at LF, CR LF or CR, outside the text qualifier, or at its terminator.
@@ -20,17 +23,21 @@ type reader struct {
 	lines   int // physical lines read
 	rest    []byte
 	started bool
+	ends    []uint32 // room for the cells of a plain row
 	cells   []cell
 	plain   []byte // backing of cells that had doubled qualifiers
+	record  record // the one in work; pointed to, so that it is not copied from call to call
 }
 
-// record is one record. Its cells are valid until the next one.
+// record is one record. Its cells are valid until the next one. Those of a plain row are only known by their ends, which costs a guest much
+// less than a slice each.
 type record struct {
 	line  int // of its first byte, from 1
 	text  []byte
-	cells []cell
-	fault string // why it could not be cut into cells
-	place int    // cell of the fault, from 1
+	ends  []uint32 // of a plain row: cell i lies behind ends[i], up to ends[i+1]; the first is all ones, so that one more is 0
+	cells []cell   // of any other
+	fault string   // why it could not be cut into cells
+	place int      // cell of the fault, from 1
 }
 
 type cell struct {
@@ -38,11 +45,48 @@ type cell struct {
 	quoted bool
 }
 
+// size is the number of cells.
+func (r *record) size() int { return max(len(r.ends)-1, len(r.cells)) }
+
+// isPlain reports whether a column can be asked of cut.
+func (r *record) isPlain(column int) bool { return uint(column)+1 < uint(len(r.ends)) }
+
+// cut returns a cell of a plain row with the blanks around it.
+func (r *record) cut(column int) []byte {
+	ends := r.ends[column : column+2]
+	return r.text[ends[0]+1 : ends[1]]
+}
+
+// raw returns a cell as it was cut, nil when the record is too short. Blanks around a quoted cell are part of it.
+func (r *record) raw(column int) []byte {
+	if r.isPlain(column) {
+		b := r.cut(column)
+		if len(b) == 0 || b[0] > ' ' && b[len(b)-1] > ' ' {
+			return b // nothing to trim
+		}
+		return trim(b)
+	}
+	if uint(column) < uint(len(r.cells)) {
+		return r.cells[column].text
+	}
+	return nil
+}
+
+// blank reports whether every cell is empty: spreadsheets end their files with rows of delimiters.
+func (r *record) blank() bool {
+	for i := range r.size() {
+		if len(r.raw(i)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 var byteOrderMark = []byte("\uFEFF")
 
 // records yields the records that end in chunk; with last also the text after the last end. Empty records and comments are passed over.
-func (r *reader) records(chunk []byte, last bool) iter.Seq[record] {
-	return func(yield func(record) bool) {
+func (r *reader) records(chunk []byte, last bool) iter.Seq[*record] {
+	return func(yield func(*record) bool) {
 		data := chunk
 		if len(r.rest) > 0 {
 			r.rest = append(r.rest, chunk...)
@@ -52,10 +96,9 @@ func (r *reader) records(chunk []byte, last bool) iter.Seq[record] {
 			data, r.started = bytes.TrimPrefix(data, byteOrderMark), true
 		}
 		for r.started && len(data) > 0 {
-			if text, size, ok := r.plainRecord(data); ok {
-				r.lines++
+			if size := r.plainRecord(data); size > 0 {
 				data = data[size:]
-				if rec := (record{line: r.lines, text: text, cells: r.cells}); !r.blank() && !r.isComment(text) && !yield(rec) {
+				if (r.beginsCell() || !r.record.blank()) && !r.isComment(r.record.text) && !yield(&r.record) {
 					return
 				}
 				continue
@@ -71,53 +114,54 @@ func (r *reader) records(chunk []byte, last bool) iter.Seq[record] {
 				r.skip--
 				continue
 			}
-			if rec, ok := r.cut(line, text); ok && !yield(rec) {
+			if r.cut(line, text) && !yield(&r.record) {
 				return
 			}
 		}
 		if len(data) > r.limit && !last {
 			r.lines++
-			yield(record{line: r.lines, text: data[:min(len(data), 100)], fault: "line is longer than limits.line"})
+			r.record = record{line: r.lines, text: data[:min(len(data), 100)], fault: "line is longer than limits.line"}
+			yield(&r.record)
 			return
 		}
 		r.rest = append(r.rest[:0], data...)
 	}
 }
 
-// plainRecord cuts a record into cells in one pass, which is all that most files need: one that ends with LF or CR LF and holds no
-// qualifier. What it does not understand is for end and cut.
-func (r *reader) plainRecord(data []byte) (text []byte, size int, ok bool) {
+// roomFor makes the ends of n cells.
+func roomFor(n int) []uint32 {
+	ends := make([]uint32, n+1)
+	ends[0] = math.MaxUint32
+	return ends
+}
+
+// plainRecord cuts a record in one pass, which is all that most files need: one that ends with LF or CR LF and holds no qualifier. What
+// it does not understand is for end and cut; size is 0 then.
+func (r *reader) plainRecord(data []byte) (size int) {
 	if r.skip > 0 || r.terminator != 0 || len(r.widths) > 0 {
-		return nil, 0, false
+		return 0
 	}
-	delimiter, qualifier, cells, start := r.delimiter, r.qualifier, r.cells[:0], 0
-	for i, c := range data {
-		switch c {
-		case delimiter:
-			if start < i && data[start] > ' ' && data[i-1] > ' ' {
-				cells = append(cells, cell{text: data[start:i]}) // nothing to trim
-			} else {
-				cells = append(cells, cell{text: trim(data[start:i])})
-			}
-			start = i + 1
-		case '\n':
-			size = i + 1
-			if i > 0 && data[i-1] == '\r' {
-				i--
-			}
-			r.cells = append(cells, cell{text: trim(data[start:max(i, start)])})
-			return data[:i], size, true
-		case '\r':
-			if i+1 >= len(data) || data[i+1] != '\n' {
-				return nil, 0, false
-			}
-		case qualifier:
-			if qualifier != 0 {
-				return nil, 0, false
-			}
-		}
+	if len(r.ends) == 0 {
+		r.ends = roomFor(64)
 	}
-	return nil, 0, false
+	row := guest.Row{Delimiter: r.delimiter, Qualifier: r.qualifier}
+	cells, text, size := row.Cut(data, r.ends[1:])
+	for size == 0 && cells == len(r.ends)-1 {
+		r.ends = roomFor(2 * cells)
+		cells, text, size = row.Cut(data, r.ends[1:])
+	}
+	if size > 0 {
+		r.lines++
+		r.record.line, r.record.text, r.record.ends = r.lines, data[:text], r.ends[:cells+1]
+		r.record.cells, r.record.fault, r.record.place = nil, "", 0
+	}
+	return size
+}
+
+// beginsCell reports whether the first byte of the record belongs to a cell, as it does in nearly every row.
+func (r *reader) beginsCell() bool {
+	text := r.record.text
+	return len(text) > 0 && text[0] > ' ' && text[0] != r.delimiter
 }
 
 // newlines counts the physical lines that end in b; unfinished counts a last one without an end.
@@ -216,12 +260,12 @@ func (r *reader) isComment(text []byte) bool {
 	return r.comment != 0 && len(text) > 0 && text[0] == r.comment
 }
 
-// cut makes the cells of a record; ok is false for a record that does not count.
-func (r *reader) cut(line int, text []byte) (rec record, ok bool) {
+// cut makes the cells of a record; it is false for a record that does not count.
+func (r *reader) cut(line int, text []byte) bool {
 	if len(trim(text)) == 0 || r.isComment(text) {
-		return record{}, false
+		return false
 	}
-	rec = record{line: line, text: text}
+	r.record = record{line: line, text: text}
 	r.cells = r.cells[:0]
 	switch {
 	case len(r.widths) > 0:
@@ -229,20 +273,10 @@ func (r *reader) cut(line int, text []byte) (rec record, ok bool) {
 	case r.qualifier == 0 || bytes.IndexByte(text, r.qualifier) < 0:
 		r.unquoted(text)
 	default:
-		rec.fault, rec.place = r.quotedCells(text)
+		r.record.fault, r.record.place = r.quotedCells(text)
 	}
-	rec.cells = r.cells
-	return rec, rec.fault != "" || !r.blank()
-}
-
-// blank reports whether every cell is empty: spreadsheets end their files with rows of delimiters.
-func (r *reader) blank() bool {
-	for _, c := range r.cells {
-		if len(c.text) > 0 {
-			return false
-		}
-	}
-	return true
+	r.record.cells = r.cells
+	return r.record.fault != "" || !r.record.blank()
 }
 
 func (r *reader) unquoted(text []byte) {

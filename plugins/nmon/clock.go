@@ -16,6 +16,8 @@ type clock struct {
 	offsets   []abi.ZoneOffset // of the zone of the file, ordered; none = UTC
 	day       int64            // of the last snapshot without a date, days since 1970; -1 before the first
 	timeOfDay int64            // of that snapshot, seconds
+	dateText  string           // the last date that was read, and its days since 1970: most snapshots have the date of the one before
+	dateDay   int64
 }
 
 func (c *clock) restart() { c.day, c.timeOfDay = -1, 0 }
@@ -28,11 +30,14 @@ func (c *clock) snapshot(text, fileDate string) (int64, error) {
 		return 0, fmt.Errorf("ZZZZ line with the time %q: expected hh:mm:ss", clockText)
 	}
 	if dated {
-		day, ok := date(dateText)
-		if !ok {
-			return 0, fmt.Errorf("ZZZZ line with the date %q: expected dd-MMM-yyyy", dateText)
+		if dateText != c.dateText || dateText == "" {
+			day, ok := date(dateText)
+			if !ok {
+				return 0, fmt.Errorf("ZZZZ line with the date %q: expected dd-MMM-yyyy", dateText)
+			}
+			c.dateText, c.dateDay = dateText, day
 		}
-		return c.utc(day*86400 + seconds), nil
+		return c.utc(c.dateDay*86400 + seconds), nil
 	}
 	switch {
 	case c.day < 0:
@@ -70,6 +75,11 @@ func (c *clock) utc(local int64) int64 {
 
 // timeOfDay reads hh:mm:ss; Linux writes a dot before the seconds in AAA,time.
 func timeOfDay(s string) (seconds int64, ok bool) {
+	if len(s) == 8 && s[2] == ':' && s[5] == ':' {
+		if seconds, ok = fixedTimeOfDay(s); ok {
+			return seconds, true
+		}
+	}
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '.' })
 	if len(parts) != 3 {
 		return 0, false
@@ -82,6 +92,14 @@ func timeOfDay(s string) (seconds int64, ok bool) {
 		seconds = seconds*60 + int64(n)
 	}
 	return seconds, true
+}
+
+// fixedTimeOfDay reads two digits for each of the three; it is not ok for anything else, like blanks in place of zeros.
+func fixedTimeOfDay(s string) (seconds int64, ok bool) {
+	h1, h2, m1, m2, s1, s2 := s[0]-'0', s[1]-'0', s[3]-'0', s[4]-'0', s[6]-'0', s[7]-'0'
+	hour, minute, second := int64(h1)*10+int64(h2), int64(m1)*10+int64(m2), int64(s1)*10+int64(s2)
+	ok = h1 <= 9 && h2 <= 9 && m1 <= 5 && m2 <= 9 && s1 <= 9 && s2 <= 9 && hour <= 23 && second <= 60
+	return (hour*60+minute)*60 + second, ok
 }
 
 var months = [...]string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}

@@ -5,7 +5,7 @@ import "github.com/tidemark-db/tidemark/wasm/abi"
 // derivation computes one more value of a row from others. It gives none when an input is missing or a divisor is 0.
 type derivation struct {
 	name string
-	of   func(values []value) (float64, bool)
+	of   func(s *section) (float64, bool)
 }
 
 // derivations by the metric of the section's title.
@@ -35,28 +35,30 @@ var derivations = map[string][]derivation{
 	},
 }
 
-func find(values []value, name string) (float64, bool) {
-	for _, v := range values {
-		if v.name == name {
-			return v.v, true
+// find returns the number of the row in work that has a name.
+func find(s *section, name string) (float64, bool) {
+	for i := range s.values {
+		// Names of one length are common, those that begin alike are not: it spares a guest the call that compares them.
+		if n := s.columns[i].name; s.values[i].ok && len(n) == len(name) && n[0] == name[0] && n == name {
+			return s.values[i].v, true
 		}
 	}
 	return 0, false
 }
 
 // rest is 100 - part.
-func rest(part string) func([]value) (float64, bool) {
-	return func(values []value) (float64, bool) {
-		v, ok := find(values, part)
+func rest(part string) func(*section) (float64, bool) {
+	return func(s *section) (float64, bool) {
+		v, ok := find(s, part)
 		return 100 - v, ok
 	}
 }
 
-func sum(names ...string) func([]value) (float64, bool) {
-	return func(values []value) (float64, bool) {
+func sum(names ...string) func(*section) (float64, bool) {
+	return func(s *section) (float64, bool) {
 		total := 0.0
 		for _, n := range names {
-			v, ok := find(values, n)
+			v, ok := find(s, n)
 			if !ok {
 				return 0, false
 			}
@@ -66,35 +68,35 @@ func sum(names ...string) func([]value) (float64, bool) {
 	}
 }
 
-func difference(whole, part string) func([]value) (float64, bool) {
-	return func(values []value) (float64, bool) {
-		a, ok1 := find(values, whole)
-		b, ok2 := find(values, part)
+func difference(whole, part string) func(*section) (float64, bool) {
+	return func(s *section) (float64, bool) {
+		a, ok1 := find(s, whole)
+		b, ok2 := find(s, part)
 		return a - b, ok1 && ok2
 	}
 }
 
 // percent is part / whole * 100.
-func percent(part, whole string) func([]value) (float64, bool) {
-	return func(values []value) (float64, bool) {
-		a, ok1 := find(values, part)
-		b, ok2 := find(values, whole)
+func percent(part, whole string) func(*section) (float64, bool) {
+	return func(s *section) (float64, bool) {
+		a, ok1 := find(s, part)
+		b, ok2 := find(s, whole)
 		return a / b * 100, ok1 && ok2 && b != 0
 	}
 }
 
 // usedPercent is (1 - free / total) * 100.
-func usedPercent(free, total string) func([]value) (float64, bool) {
-	return func(values []value) (float64, bool) {
-		a, ok1 := find(values, free)
-		b, ok2 := find(values, total)
+func usedPercent(free, total string) func(*section) (float64, bool) {
+	return func(s *section) (float64, bool) {
+		a, ok1 := find(s, free)
+		b, ok2 := find(s, total)
 		return (1 - a/b) * 100, ok1 && ok2 && b != 0
 	}
 }
 
-func entitledUsed(values []value) (float64, bool) {
-	busy, ok1 := sum("user", "sys", "wait")(values)
-	capacity, ok2 := find(values, "entitled_capacity")
+func entitledUsed(s *section) (float64, bool) {
+	busy, ok1 := sum("user", "sys", "wait")(s)
+	capacity, ok2 := find(s, "entitled_capacity")
 	return busy / capacity * 100, ok1 && ok2 && capacity != 0
 }
 
@@ -121,7 +123,7 @@ func (p *parser) bindDerived(s *section) {
 // derive writes the derived values of the row in s.values.
 func (p *parser) derive(s *section, t int64) {
 	for i := range s.derived {
-		if v, ok := s.derived[i].of(s.values); ok {
+		if v, ok := s.derived[i].of(s); ok {
 			p.sample(s, &s.derived[i].series, t, v)
 		}
 	}
@@ -184,19 +186,13 @@ func (p *parser) addTotals(s *section, id string) {
 	}
 }
 
-// sum adds up the values of the row in s.values that count for a total.
+// sum adds up the numbers of the row in work that count for a total.
 func (s *section) sum(metric string) (sum float64, found bool) {
-	place := 0
-	for i := range s.columns {
-		c := &s.columns[i]
-		if c.name == "" {
-			continue
-		}
-		if place < len(s.values) && c.total == metric && s.values[place].name != "" {
-			sum += s.values[place].v
+	for i := range s.values {
+		if s.values[i].ok && s.columns[i].total == metric {
+			sum += s.values[i].v
 			found = true
 		}
-		place++
 	}
 	return sum, found
 }

@@ -67,7 +67,8 @@ type parser struct {
 	clock      clock
 
 	lines   guest.Lines
-	lineEnd bool // the text so far ends with a newline
+	lineEnd bool     // the text so far ends with a newline
+	ends    []uint32 // room for the cells of a row
 	batch   uint32
 	out     *abi.Encoder
 	stored  bool // at least one snapshot was seen
@@ -85,10 +86,13 @@ type file struct {
 	sections     map[string]*section
 	cpuUtil      *section // any CPUUTIL header serves all its rows
 	process      *section
+	last         *section         // of the row before
+	headers      uint32           // changes of sections, so that a guess of the next section is known to be stale
 	times        map[string]int64 // snapshot id -> Unix ms
 	totals       map[string]*snapshotTotals
 	changed      []string // snapshots whose totals are not written yet
 	current      string
+	time         int64 // of the current snapshot
 	waiting      map[string][]waitingRow
 	waitingBytes int
 	config       []abi.Pair
@@ -171,6 +175,9 @@ func (p *parser) cutOff(chunk, line []byte, last bool) bool {
 
 // line handles one line. cut marks one that may be incomplete.
 func (p *parser) line(line []byte, cut bool) error {
+	if name, rest := p.expected(line); name != nil {
+		return p.sectionLine(&row{name: name, rest: rest, line: line, cut: cut, number: p.lines.Number()})
+	}
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
@@ -195,6 +202,19 @@ func (p *parser) line(line []byte, cut bool) error {
 		return p.sectionLine(&row{name: name, rest: rest, line: line, cut: cut, number: p.lines.Number()})
 	}
 	return nil
+}
+
+// expected cuts a line of the section that came after the last one in the snapshot before; name is nil for any other line.
+func (p *parser) expected(line []byte) (name, rest []byte) {
+	if p.last == nil || p.last.next == nil {
+		return nil, nil
+	}
+	s := p.last.next
+	n := len(s.name)
+	if s.seen != p.headers || n >= len(line) || line[n] != ',' || string(line[:n]) != s.name {
+		return nil, nil
+	}
+	return line[:n], line[n+1:]
 }
 
 // isSectionName reports whether name is letters, digits and underscores, and begins with a letter.
@@ -246,15 +266,17 @@ func (r *row) snapshot() (id, values []byte) {
 }
 
 func (p *parser) sectionLine(r *row) error {
+	if n := len(p.current); n > 0 && n < len(r.rest) && r.rest[n] == ',' && string(r.rest[:n]) == p.current {
+		r.time = p.time
+		return p.data(p.current, r, r.rest[n+1:]) // as nearly all rows
+	}
 	id, values := r.snapshot()
 	if id == nil {
 		p.header(r)
 		return nil
 	}
-	if string(id) == p.current { // as nearly all rows
-		return p.data(p.current, r, values)
-	}
-	if _, known := p.times[string(id)]; !known {
+	var known bool
+	if r.time, known = p.times[string(id)]; !known {
 		p.wait(string(id), r)
 		return nil
 	}
@@ -291,7 +313,7 @@ func (p *parser) snapshotLine(rest, line []byte) error {
 		p.flushConfig() // pairs that came after the last ZZZZ line belong to its snapshot
 	}
 	p.current = string(id)
-	p.times[p.current] = t
+	p.times[p.current], p.time = t, t
 	if p.entity == "" {
 		if p.entity = p.entityOf(); p.entity == "" {
 			return errEntity
@@ -305,6 +327,7 @@ func (p *parser) snapshotLine(rest, line []byte) error {
 		p.waitingBytes -= len(w.text)
 		r := &row{line: []byte(w.text), number: w.line}
 		r.name, r.rest = guest.Cut(r.line, ',')
+		r.time = t
 		_, values := r.snapshot()
 		if err := p.data(p.current, r, values); err != nil {
 			return err

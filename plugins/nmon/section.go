@@ -31,7 +31,10 @@ type section struct {
 	derived []derived
 	total   string   // of disk tables: what their columns add up to
 	totals  []string // metrics that columns of the section add up to
-	values  []value  // of the row in work
+	values  []value  // of the row in work, by column; nil when nothing is derived from them
+	named   int      // names that are not empty
+	next    *section // the one whose row came behind the last row of this, a guess for the next snapshot
+	seen    uint32   // parser.headers when the section was found by its name
 }
 
 // column is one series of a section, or nothing when metric is empty.
@@ -44,10 +47,10 @@ type column struct {
 	total  string // measure that the column adds to, "" for none
 }
 
-// value is one number of a row.
+// value is one number of a row; ok says that there is one.
 type value struct {
-	name string
-	v    float64
+	v  float64
+	ok bool
 }
 
 func (p *parser) header(r *row) {
@@ -62,6 +65,7 @@ func (p *parser) header(r *row) {
 		p.commands = append([]string{strings.TrimLeft(string(title), "+")}, splitNames(rest)...)
 		return
 	}
+	p.headers++
 	s := p.newSection(string(r.name), string(title), splitNames(rest))
 	p.sections[string(r.name)] = s
 	if strings.HasPrefix(s.name, "CPUUTIL") {
@@ -88,7 +92,7 @@ func (p *parser) newSection(name, title string, names []string) *section {
 	s.metric = underscore(s.title)
 	p.classify(s)
 	p.bindDerived(s)
-	s.columns = make([]column, len(names))
+	s.columns, s.named = make([]column, len(names)), countNames(names)
 	for i, n := range names {
 		if n != "" {
 			s.columns[i] = p.newColumn(s, n)
@@ -96,6 +100,9 @@ func (p *parser) newSection(name, title string, names []string) *section {
 				s.totals = append(s.totals, total)
 			}
 		}
+	}
+	if len(s.derived)+len(s.totals) > 0 {
+		s.values = make([]value, len(names))
 	}
 	return s
 }
@@ -234,7 +241,6 @@ var oldMemory = []string{"Real Free %", "Virtual free %", "Real free(MB)", "Virt
 // data converts a data row of a snapshot with a known time.
 func (p *parser) data(id string, r *row, values []byte) error {
 	p.out.AddRecords(1)
-	r.time = p.times[id]
 	switch string(r.name) {
 	case "TOP":
 		if p.top {
@@ -252,22 +258,47 @@ func (p *parser) data(id string, r *row, values []byte) error {
 		p.warn("header "+string(r.name), r, "Header not found for row '"+string(r.name)+"'")
 		return nil
 	}
-	fields := bytes.Count(values, []byte(",")) + 1
-	if r.cut && fields < countNames(s.names) {
+	fields := guest.Split(values, ',', p.ends)
+	if fields > len(p.ends) {
+		p.ends = make([]uint32, 2*fields)
+		guest.Split(values, ',', p.ends)
+	}
+	if r.cut && fields < s.named {
 		p.rejectAt(r.number, "the file ends within this line", r.line)
 		return nil
 	}
 	if s.name == "MEM" && fields == len(oldMemory) && len(s.names) == len(oldMemory)-2 {
 		s = p.newSection("MEM", "Memory "+p.host, oldMemory)
 		p.sections["MEM"] = s
+		p.headers++
 	}
 	p.convert(s, r, values, fields)
-	p.derive(s, r.time)
-	p.addTotals(s, id)
+	if len(s.values) > 0 {
+		p.derive(s, r.time)
+		p.addTotals(s, id)
+	}
 	return nil
 }
 
+// sectionOf finds the section of a row. Files repeat the order of their sections from snapshot to snapshot, and to compare with the name
+// that came next in the last one is much cheaper than a look-up in a map, above all in a guest.
 func (p *parser) sectionOf(r *row) *section {
+	if p.last != nil && p.last.next != nil && p.last.next.seen == p.headers && p.last.next.name == string(r.name) {
+		p.last = p.last.next
+		return p.last
+	}
+	s := p.findSection(r)
+	if s != nil {
+		s.seen = p.headers
+		if p.last != nil {
+			p.last.next = s
+		}
+	}
+	p.last = s
+	return s
+}
+
+func (p *parser) findSection(r *row) *section {
 	if s := p.sections[string(r.name)]; s != nil && !strings.HasPrefix(s.name, "CPUUTIL") {
 		return s
 	}
@@ -292,49 +323,53 @@ func countNames(names []string) int {
 	return n
 }
 
-// convert writes the samples of a row and keeps its numbers in s.values. When the names that are not empty are as many as the values
-// they pair in order; otherwise by position.
+// convert writes the samples of a row, whose fields end at p.ends, and keeps its numbers in s.values. When the names that are not empty
+// are as many as the values they pair in order; otherwise by position.
 func (p *parser) convert(s *section, r *row, values []byte, fields int) {
 	if fields > 1 && len(values) > 0 && values[len(values)-1] == ',' {
 		fields--
 	}
-	skipEmpty := countNames(s.names) == fields
-	keep := len(s.derived)+len(s.totals) > 0
-	s.values = s.values[:0]
-	column, start := 0, 0
-	for range fields {
-		end := start
-		for end < len(values) && values[end] != ',' {
-			end++
-		}
+	clear(s.values)
+	skipEmpty := s.named == fields && s.named < len(s.names)
+	column, start := 0, uint32(0)
+	for _, end := range p.ends[:fields] {
 		f := values[start:end]
 		start = end + 1
 		for skipEmpty && column < len(s.names) && s.names[column] == "" {
 			column++
 		}
-		if column >= len(s.columns) || s.columns[column].name == "" {
-			column++
-			if len(bytes.TrimSpace(f)) > 0 {
-				p.warn("surplus "+string(r.name), r, "more values than column names: the surplus is dropped")
+		if column < len(s.columns) && s.columns[column].batch == p.batch {
+			// Nearly every value. A guest does here what cell does too: calls are what costs it.
+			if v, ok := guest.ParseDecimal(f); ok {
+				v += 0 // -0 is stored as 0
+				p.out.Sample(s.columns[column].ref, r.time, v)
+				if column < len(s.values) {
+					s.values[column] = value{v, true}
+				}
+				column++
+				continue
 			}
-			continue
 		}
-		c := &s.columns[column]
+		p.cell(s, r, f, column)
 		column++
-		v, ok := guest.ParseDecimal(f) // nearly every value; a call less in a guest, where calls are what costs
-		if v += 0; !ok {
-			v, ok = p.number(f, r)
+	}
+}
+
+// cell converts any value of a row.
+func (p *parser) cell(s *section, r *row, f []byte, column int) {
+	if column >= len(s.columns) || s.columns[column].name == "" {
+		if len(bytes.TrimSpace(f)) > 0 {
+			p.warn("surplus "+string(r.name), r, "more values than column names: the surplus is dropped")
 		}
-		if ok && c.batch == p.batch {
-			p.out.Sample(c.ref, r.time, v)
-		} else if ok {
-			p.sample(s, c, r.time, v)
-		}
-		if keep && ok {
-			s.values = append(s.values, value{c.name, v})
-		} else if keep {
-			s.values = append(s.values, value{}) // keeps the places of the columns that follow
-		}
+		return
+	}
+	v, ok := p.number(f, r)
+	if !ok {
+		return
+	}
+	p.sample(s, &s.columns[column], r.time, v)
+	if column < len(s.values) {
+		s.values[column] = value{v, true}
 	}
 }
 

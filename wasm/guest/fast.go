@@ -2,9 +2,116 @@ package guest
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"unsafe"
 )
+
+// In a guest a branch, a call and an iteration cost several times what they cost natively, arithmetic on words hardly more. So the
+// functions below look at eight bytes at a time; eachByte times a byte is that byte eight times.
+const (
+	eachByte  = 0x0101010101010101
+	highBits  = 0x80 * eachByte
+	zeroChars = '0' * eachByte
+)
+
+// Row says which bytes cut a row of cells. Both are ASCII.
+type Row struct {
+	Delimiter byte
+	Qualifier byte // 0 = none
+}
+
+// Cut finds the cells of the row that begins data: ends[i] is where cell i ends, and cell i+1 begins one byte behind it. Cells is
+// their number, text the length of the row and size that with LF or CR LF. Size is 0 for whatever is no plain row: a qualifier or a
+// lone CR in it, more cells than ends has room for, no LF before the last 8 bytes of data. Such a row is for slower code.
+func (r Row) Cut(data []byte, ends []uint32) (cells, text, size int) {
+	delimiters, qualifiers := uint64(r.Delimiter)*eachByte, uint64(r.Qualifier)*eachByte
+	if r.Qualifier == 0 {
+		qualifiers = delimiters
+	}
+	for i := 0; i+8 <= len(data); i += 8 {
+		x := binary.LittleEndian.Uint64(data[i:])
+		d, q := x^delimiters, x^qualifiers
+		// Flagged are the delimiters, the qualifiers, and what is below 14, so LF and CR. A byte above a flagged one may be flagged
+		// without a reason.
+		for m := ((d-eachByte)&^d | (q-eachByte)&^q | (x-14*eachByte)&^x) & highBits; m != 0; m &= m - 1 {
+			at := i + bits.TrailingZeros64(m)>>3
+			switch c := data[at]; c {
+			case r.Delimiter:
+				if cells >= len(ends) {
+					return cells, 0, 0
+				}
+				ends[cells] = uint32(at)
+				cells++
+			case '\n':
+				if cells >= len(ends) {
+					return cells, 0, 0
+				}
+				text = at
+				if at > 0 && data[at-1] == '\r' {
+					text--
+				}
+				ends[cells] = uint32(text)
+				return cells + 1, text, at + 1
+			case '\r':
+				if at+1 >= len(data) || data[at+1] != '\n' {
+					return cells, 0, 0
+				}
+			default:
+				if c == r.Qualifier && c != 0 {
+					return cells, 0, 0
+				}
+			}
+		}
+	}
+	return cells, 0, 0
+}
+
+// Split finds the cells that sep cuts b into: ends[i] is where cell i ends. It returns their number, which may be larger than ends.
+func Split(b []byte, sep byte, ends []uint32) (cells int) {
+	seps := uint64(sep) * eachByte
+	for i := 0; i < len(b); i += 8 {
+		var x uint64
+		if i+8 <= cap(b) {
+			x = binary.LittleEndian.Uint64(b[i : i+8])
+		} else {
+			for j := len(b) - 1; j >= i; j-- {
+				x = x<<8 | uint64(b[j])
+			}
+		}
+		x ^= seps
+		// The high bit of a byte is set when the byte is 0: no carry leaves a byte.
+		for m := ^(x&^highBits + (highBits - eachByte) | x) & highBits; m != 0; m &= m - 1 {
+			at := i + bits.TrailingZeros64(m)>>3
+			if at >= len(b) {
+				break
+			}
+			if cells < len(ends) {
+				ends[cells] = uint32(at)
+			}
+			cells++
+		}
+	}
+	if cells < len(ends) {
+		ends[cells] = uint32(len(b))
+	}
+	return cells + 1
+}
+
+// Hash mixes the last bytes of b, where names differ, with its length. It is for tables whose collisions only cost time.
+func Hash(b []byte) uint32 {
+	n := len(b)
+	h := uint64(n)
+	if n >= 8 {
+		h ^= binary.LittleEndian.Uint64(b[n-8:])
+	} else {
+		for _, c := range b {
+			h = h<<8 | uint64(c)
+		}
+	}
+	return uint32(h * 0x9e3779b97f4a7c15 >> 32)
+}
 
 // Lines cuts a stream of chunks into lines. The zero value is ready.
 type Lines struct {
@@ -76,6 +183,51 @@ func ParseFloat(b []byte) (v float64, ok bool) {
 // a number with an exponent included. One division is enough and exact, by Clinger's argument: both operands are exact, so the quotient is
 // rounded once.
 func ParseDecimal(b []byte) (v float64, ok bool) {
+	n := len(b)
+	if uint(n-1) >= 8 || cap(b) < 8 {
+		return parseDecimalLong(b)
+	}
+	x := binary.LittleEndian.Uint64(b[:8])
+	first := byte(x)
+	if first == '-' || first == '+' {
+		x >>= 8
+		n--
+	}
+	if n == 0 {
+		return 0, false
+	}
+	// The characters as digits, the last of them in the highest byte: those before the first are 0.
+	x = (x ^ zeroChars) << ((64 - 8*uint(n)) & 63)
+	fraction := 0
+	dots := x ^ ('.'^'0')*eachByte
+	if dots = (dots - eachByte) &^ dots & highBits; dots != 0 {
+		dot := dots & -dots // the high bit of the first point; a second one is no digit
+		fraction = bits.LeadingZeros64(dot) >> 3
+		if n == 1 {
+			return 0, false
+		}
+		below := dot>>7 - 1
+		x = x&^(dot<<1-1) | x&below<<8
+	}
+	if (x+(0x80-10)*eachByte|x)&highBits != 0 {
+		return 0, false
+	}
+	// Pairs of digits, then of pairs, then of fours.
+	x = x * (1 + 10<<8) >> 8 & 0x00ff00ff00ff00ff
+	x = x * (1 + 100<<16) >> 16 & 0x0000ffff0000ffff
+	x = x * (1 + 10000<<32) >> 32
+	v = float64(int64(x))
+	if fraction > 0 {
+		v /= pow10[fraction]
+	}
+	if first == '-' {
+		v = -v
+	}
+	return v, true
+}
+
+// parseDecimalLong is ParseDecimal digit by digit.
+func parseDecimalLong(b []byte) (v float64, ok bool) {
 	i, negative := 0, false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
 		negative = b[0] == '-'
@@ -129,13 +281,12 @@ func ParseTime(b []byte) (ms int64, ok bool) {
 	if len(b) < 20 {
 		return parseMillis(b)
 	}
-	if b[4] != '-' || b[7] != '-' || b[10] != 'T' && b[10] != ' ' || b[13] != ':' || b[16] != ':' {
-		return 0, false
-	}
-	year, month, day := two(b[0:])*100+two(b[2:]), two(b[5:]), two(b[8:])
-	hour, minute, second := two(b[11:]), two(b[14:]), two(b[17:])
-	if year < 0 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
-		uint(hour) > 23 || uint(minute) > 59 || uint(second) > 59 {
+	d, ok1 := pairs(binary.LittleEndian.Uint64(b), isoDate, 0x00ffff00ffffffff)
+	t, ok2 := pairs(binary.LittleEndian.Uint64(b[11:]), isoClock, 0xffff00ffff00ffff)
+	year, month, day := int(d&0xff*100+d>>16&0xff), int(d>>40&0xff), two(b[8:])
+	hour, minute, second := int(t&0xff), int(t>>24&0xff), int(t>>48&0xff)
+	if !ok1 || !ok2 || b[10] != 'T' && b[10] != ' ' || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
+		hour > 23 || minute > 59 || second > 59 {
 		return 0, false
 	}
 	fraction, rest, ok := fractionMs(b[19:])
@@ -148,6 +299,19 @@ func ParseTime(b []byte) (ms int64, ok bool) {
 	}
 	minutes := (int64(daysFromCivil(year, month, day))*24+int64(hour))*60 + int64(minute-offset)
 	return (minutes*60+int64(second))*1000 + int64(fraction), true
+}
+
+// The forms yyyy-mm- and hh:mm:ss, first character in the lowest byte, with 0 for each digit.
+const (
+	isoDate  = '0' | '0'<<8 | '0'<<16 | '0'<<24 | '-'<<32 | '0'<<40 | '0'<<48 | '-'<<56
+	isoClock = '0' | '0'<<8 | ':'<<16 | '0'<<24 | '0'<<32 | ':'<<40 | '0'<<48 | '0'<<56
+)
+
+// pairs gives for each byte of x the number that it and the next byte are as digits. ok says that x has the form; digits are the places
+// of its digits.
+func pairs(x, form, digits uint64) (values uint64, ok bool) {
+	x ^= form
+	return x*10 + x>>8, (x+(0x80-10)*eachByte|x)&highBits|x&^digits == 0
 }
 
 // parseMillis reads up to 16 digits; a sign belongs to times before 1970, which nothing stores.

@@ -41,6 +41,8 @@ type body struct {
 	depth    int    // of open blocks; the function itself is the first
 	calls    bool
 	pays     bool // some place uses the added local
+	strayed  bool // an instruction that may leave the straight way into the function was read
+	enters   bool // the straight way leads into a loop, whose payment is that of the entry
 	constant bool // an initial value, where nothing can pay
 }
 
@@ -96,7 +98,7 @@ func (r *rewriter) writeFunction(i uint32, code []byte, buffers [2][]byte) (head
 	} else {
 		head = append(appendU32(head, groups), declared...)
 	}
-	if b.calls {
+	if b.calls && !b.enters {
 		r.report.Entries++
 		head = b.appendPayment(head)
 	}
@@ -132,6 +134,10 @@ func (b *body) expression() {
 			return
 		}
 		b.out = append(b.out, b.in.b[start:b.in.pos]...)
+		if op == opLoop && !b.strayed {
+			b.enters = true
+		}
+		b.strayed = b.strayed || !isStraight(op)
 		if op == opLoop && !b.constant {
 			b.report.Loops++
 			b.pays = true
@@ -140,10 +146,16 @@ func (b *body) expression() {
 	}
 }
 
+// isStraight reports whether an instruction does nothing but work on values and leads to the next one, whatever they are. Functions of Go
+// begin with a few of those and a loop around all the rest: they would pay twice at each call.
+func isStraight(op byte) bool {
+	return op == opBlock || op == opLoop || op >= opLocalGet && op <= opGlobalSet || op >= opI32Const && op <= 0xc4
+}
+
 // call copies a call. A function of the host may take long whatever it costs the module, so that all fuel is paid for it: the
 // deadline is checked before each.
 func (b *body) call() {
-	b.calls = true
+	b.calls, b.strayed = true, true
 	f := b.function(b.in)
 	if f < b.importedFunctions {
 		b.report.HostCalls++

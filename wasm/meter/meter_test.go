@@ -67,6 +67,25 @@ func TestLoopPaysOneStepAnIteration(t *testing.T) {
 	}
 }
 
+// 1000 calls of a function that begins with a loop: its entry costs nothing more than the loop does.
+func TestEntryIntoALoopPaysOnce(t *testing.T) {
+	m := wasmtest.Module{Funcs: []wasmtest.Func{
+		{Export: "run", Params: []byte{wasmtest.I32}, Code: []byte{
+			0x03, 0x40, // loop
+			0x10, 1, // call
+			0x20, 0, 0x41, 1, 0x6b, 0x22, 0, // local 0 -= 1
+			0x0d, 0, // br_if 0
+			0x0b,
+		}},
+		{Code: []byte{0x02, 0x40, 0x03, 0x40, 0x10, 2, 0x0b, 0x0b}}, // block loop call
+		{Code: []byte{0x01}},
+	}}
+	// 1000 for the iterations, 1000 for the loops behind the calls, at 100 steps a tick.
+	if _, ticks, err := run(t, m, 1000, 1000); err != nil || ticks != 20 {
+		t.Errorf("%d ticks, error %v; want 20", ticks, err)
+	}
+}
+
 func TestCallsAreRenumberedBehindImports(t *testing.T) {
 	m := wasmtest.Module{
 		Imports: []wasmtest.Import{{Module: "host", Name: "nop"}},
@@ -95,6 +114,10 @@ func TestHangsAreStopped(t *testing.T) {
 		0x20, 0, 0x41, 1, 0x6b, 0x10, 0,
 		0x20, 0, 0x41, 1, 0x6b, 0x10, 0,
 	}
+	// Loops that are jumped over, left out, or come behind the calls do not stand for the entry.
+	jumped := append([]byte{0x02, 0x40, 0x0c, 0, 0x03, 0x40, 0x0b, 0x0b}, shallow...)
+	chosen := append([]byte{0x41, 0, 0x04, 0x40, 0x03, 0x40, 0x0b, 0x0b}, shallow...)
+	behind := append(bytes.Clone(shallow), 0x03, 0x40, 0x0b)
 	fill := []byte{0x41, 0, 0x41, 0, 0x41}
 	fill = append(wasmtest.S32(fill, 60000), 0xfc, 11, 0) // memory.fill(0, 0, 60000) is 234 steps
 	var fills []byte
@@ -104,6 +127,9 @@ func TestHangsAreStopped(t *testing.T) {
 	for name, m := range map[string]wasmtest.Module{
 		"endless loop":          {Funcs: []wasmtest.Func{{Export: "run", Code: []byte{0x03, 0x40, 0x0c, 0, 0x0b}}}},
 		"recursion":             {Funcs: []wasmtest.Func{{Export: "run", Params: []byte{wasmtest.I32}, Code: shallow}}},
+		"loop jumped over":      {Funcs: []wasmtest.Func{{Export: "run", Params: []byte{wasmtest.I32}, Code: jumped}}},
+		"loop not chosen":       {Funcs: []wasmtest.Func{{Export: "run", Params: []byte{wasmtest.I32}, Code: chosen}}},
+		"loop behind the calls": {Funcs: []wasmtest.Func{{Export: "run", Params: []byte{wasmtest.I32}, Code: behind}}},
 		"fills without a loop":  {Pages: 1, Funcs: []wasmtest.Func{{Export: "run", Code: fills}}},
 		"start-less empty loop": {Funcs: []wasmtest.Func{{Export: "run", Code: []byte{0x03, 0x40, 0x41, 1, 0x0d, 0, 0x0b}}}},
 	} {
