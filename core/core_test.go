@@ -118,7 +118,7 @@ func TestPatchOfAnAbsentMetricStartsFromItsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"created":5,"dataType":"FLOAT","enabled":true,"interpolate":"LINEAR","invalidAction":"NONE","name":"m","persistent":true,"units":"C","versioned":false}`
+	want := `{"name":"m","enabled":true,"dataType":"FLOAT","units":"C","persistent":true,"interpolate":"LINEAR","versioned":false,"invalidAction":"NONE","created":5}`
 	if string(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}

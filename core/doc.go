@@ -11,12 +11,17 @@
 //	core/api          HTTP: one table of routes, one file a resource
 //	core/webhook      any HTTP request -> one Message, pure functions
 //	core/command      the text command language: parse and print
+//	core/line         foreign line protocols: Graphite, StatsD, tcollector, OpenTSDB, Influx
+//	core/network      the TCP and UDP doors
 //	core/ingest       accept -> authorise -> append: the only writer
 //	core/query        series, message and property queries, step by step
-//	core/calc         the only arithmetic: aggregation, periods, number text
+//	core/calc         the only arithmetic: aggregation, grouping, smoothing, periods, number text; forecast predicts
+//	core/search       finds series by words
+//	core/chart        draws series as PNG
+//	core/selfmetrics  what the server measures of itself
 //	core/filter       the filter expression language
 //	core/dates        ISO, calendar expressions, patterns, zones
-//	core/auth         users, roles, sessions
+//	core/auth         users, groups, roles, tokens, sessions
 //	core/memstore     the oracle: a slow, obvious Store; core/storetest is the contract it and storage must keep
 //	storage           the database: journal, state, index; FORMAT.md draws every byte
 //	rules             rules as expressions over windows; outbox delivers notifications

@@ -205,12 +205,15 @@ type (
 		Index   uint32
 		Source  string
 		Status  string
-		Written Time // receive time of the write; set by the pipeline
+		Written Time // receive time of the write; 0 in a batch stands for the time at which the log receives it
 	}
 )
 
 // Block is a run of one series in columns, ascending by time. It is valid until the next iteration of the query that yielded it:
 // whoever keeps something copies it.
+//
+// Times are distinct, and each row is the latest version of its time, unless the query asked for Versions: then rows of equal times follow
+// each other in the order in which they were written, and the last of them is the latest. A block never ends between them unless the limit does.
 type Block struct {
 	Key      SeriesKey
 	Times    []Time

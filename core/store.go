@@ -33,14 +33,18 @@ type SeriesQuery struct {
 	ExactTags     bool   // the series has the tag names of Tags and no others
 	TagExpression string // core/filter over the tags
 	Range         Range
-	NewestFirst   bool // the blocks of a series come newest first; samples inside a block always ascend
-	Limit         int  // samples a series, from the end that comes first; 0 = all
+	NewestFirst   bool   // the blocks of a series come newest first; samples inside a block always ascend
+	Limit         int    // rows a series, from the end that comes first; 0 = all
+	Versions      bool   // every version of a sample is a row; otherwise only the latest is
+	Kind          Kind   // the zero Kind is what was measured
+	Forecast      string // name of the forecast, "" = the default one; only with Kind Predicted or Deviation
 }
 
 // KeyInfo is one series without its samples.
 type KeyInfo struct {
-	Key  SeriesKey
-	Last Time // time of the newest sample
+	Key    SeriesKey
+	Last   Time   // time of the newest sample
+	Serial uint64 // ascends in the order in which series were created, with gaps
 }
 
 // MessageQuery selects messages. Empty fields select all.
@@ -114,6 +118,7 @@ type Catalog interface {
 type Store interface {
 	Reader
 	Catalog
+	Metadata
 	Apply(ctx context.Context, e Entry) error
 }
 

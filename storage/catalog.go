@@ -17,6 +17,9 @@ type document struct {
 	kind core.DocKind
 	key  string
 	body []byte
+
+	metric *metric // of kind DocMetric: its decoded form
+	entity *entity // of kind DocEntity: likewise
 }
 
 func compareDocuments(a, b *document) int {
@@ -26,18 +29,27 @@ func compareDocuments(a, b *document) int {
 // catalog holds all documents, and those that every record asks about in decoded form as well.
 type catalog struct {
 	documents sorted[document]
+	versions  int // of an entity that are kept
 
-	mu       sync.RWMutex // guards the maps; the values are replaced, never changed
-	metrics  map[string]*metric
-	entities map[string]*entity
-	groups   map[string]*group
+	mu          sync.RWMutex // guards the maps; the values are replaced, never changed
+	metrics     map[string]*metric
+	entities    map[string]*entity
+	groups      map[string]*group
+	collections map[string][]string
 }
 
 // metric and entity outlive their documents as long as a series refers to them; doc is nil while there is no document. Only the appender writes
 // doc, so only it may read it without loading.
-type metric struct{ doc atomic.Pointer[core.Metric] }
+type metric struct {
+	doc    atomic.Pointer[core.Metric]
+	newest newest
+}
 
-type entity struct{ doc atomic.Pointer[core.Entity] }
+type entity struct {
+	doc    atomic.Pointer[core.Entity]
+	past   atomic.Pointer[[]core.Entity] // versions before the one in doc, oldest first; a list is replaced, never changed
+	newest newest
+}
 
 // maxGroupDepth ends groups whose expressions ask for each other in a circle: nobody is a member that deep.
 const maxGroupDepth = 8
@@ -51,8 +63,8 @@ type group struct {
 }
 
 func newCatalog() *catalog {
-	return &catalog{documents: sorted[document]{compare: compareDocuments}, metrics: map[string]*metric{}, entities: map[string]*entity{},
-		groups: map[string]*group{}}
+	return &catalog{documents: sorted[document]{compare: compareDocuments}, versions: core.MaxEntityVersions, metrics: map[string]*metric{},
+		entities: map[string]*entity{}, groups: map[string]*group{}, collections: map[string][]string{}}
 }
 
 // metric returns the metric of a name, made on the first call.
@@ -89,11 +101,20 @@ func (c *catalog) findMetric(name string) (core.Metric, bool) {
 	return core.Metric{Name: name}, false
 }
 
-func (c *catalog) findEntity(name string) (core.Entity, bool) {
+func (c *catalog) lookupEntity(name string) *entity {
 	c.mu.RLock()
-	e := c.entities[name]
-	c.mu.RUnlock()
-	if e != nil {
+	defer c.mu.RUnlock()
+	return c.entities[name]
+}
+
+func (c *catalog) collection(name string) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.collections[name]
+}
+
+func (c *catalog) findEntity(name string) (core.Entity, bool) {
+	if e := c.lookupEntity(name); e != nil {
 		if doc := e.doc.Load(); doc != nil {
 			return *doc, true
 		}
@@ -116,7 +137,7 @@ func (c *catalog) ensureMetric(m *metric, name string, versioned versioning, now
 	doc.Versioned = versioned == isVersioned
 	body, _ := json.Marshal(doc) // plain struct: cannot fail
 	m.doc.Store(&doc)
-	c.documents.put(&document{core.DocMetric, doc.Name, body})
+	c.documents.put(&document{kind: core.DocMetric, key: doc.Name, body: body, metric: m})
 }
 
 // versioning says whether a sample carries version fields.
@@ -134,7 +155,7 @@ func (c *catalog) ensureEntity(e *entity, name string, now core.Time) {
 	doc := core.NewEntity(strings.Clone(name), now)
 	body, _ := json.Marshal(doc) // plain struct: cannot fail
 	e.doc.Store(&doc)
-	c.documents.put(&document{core.DocEntity, doc.Name, body})
+	c.documents.put(&document{kind: core.DocEntity, key: doc.Name, body: body, entity: e})
 }
 
 func (c *catalog) body(kind core.DocKind, key string) []byte {
@@ -146,34 +167,19 @@ func (c *catalog) body(kind core.DocKind, key string) []byte {
 
 // check reports whether all changes can be applied, one after the other, without applying one: a batch is taken whole or not at all.
 func (c *catalog) check(changes []core.DocChange, now core.Time) error {
-	type name struct {
-		kind core.DocKind
-		key  string
+	if len(changes) == 0 {
+		return nil
 	}
-	after := map[name][]byte{}
+	a := after{catalog: c, now: now, bodies: map[docName][]byte{}}
 	for _, change := range changes {
-		n := name{change.Kind, change.Key}
-		before, ok := after[n]
-		if !ok {
-			before = c.body(change.Kind, change.Key)
-		}
-		body, err := change.Apply(before, now)
-		if err != nil {
+		if err := a.apply(change); err != nil {
 			return err
-		}
-		if body != nil {
-			if _, err := decodeBody(change.Kind, change.Key, body); err != nil {
-				return err
-			}
-		}
-		if len(changes) > 1 {
-			after[n] = body
 		}
 	}
 	return nil
 }
 
-// decodeBody returns *core.Metric, *core.Entity or *core.Group, or nil for a kind that is kept as it is. The name is that of the key.
+// decodeBody returns *core.Metric, *core.Entity, *core.Group or *core.Collection, or nil for a kind that is kept as it is. The name is that of the key.
 func decodeBody(kind core.DocKind, key string, body []byte) (any, error) {
 	var into any
 	var err error
@@ -190,6 +196,9 @@ func decodeBody(kind core.DocKind, key string, body []byte) (any, error) {
 		g := &core.Group{}
 		err = json.Unmarshal(body, g)
 		g.Name, into = key, g
+	case core.DocCollection:
+		into = &core.Collection{}
+		err = json.Unmarshal(body, into)
 	}
 	if err != nil {
 		return nil, core.Wrap(core.Invalid, err, "malformed "+string(kind)+" "+key)
@@ -213,9 +222,21 @@ func (c *catalog) apply(change core.DocChange, now core.Time) (deleted bool, err
 	if err != nil {
 		return false, err
 	}
-	c.documents.put(&document{core.DocKind(strings.Clone(string(change.Kind))), key, body})
 	c.publish(change.Kind, key, decoded)
+	c.store(change.Kind, key, body)
 	return false, nil
+}
+
+// store puts a document in the list; its decoded form is published before.
+func (c *catalog) store(kind core.DocKind, key string, body []byte) {
+	d := &document{kind: core.DocKind(strings.Clone(string(kind))), key: strings.Clone(key), body: body}
+	switch kind {
+	case core.DocMetric:
+		d.metric = c.metric(key)
+	case core.DocEntity:
+		d.entity = c.entity(key)
+	}
+	c.documents.put(d)
 }
 
 // publish shows the decoded form of a document to Catalog; nil when it is gone.
@@ -226,7 +247,14 @@ func (c *catalog) publish(kind core.DocKind, key string, decoded any) {
 		c.metric(key).doc.Store(doc)
 	case core.DocEntity:
 		doc, _ := decoded.(*core.Entity)
-		c.entity(key).doc.Store(doc)
+		e := c.entity(key)
+		switch old := e.doc.Load(); {
+		case doc == nil:
+			e.past.Store(nil)
+		case old != nil && old.VersionDate() != doc.VersionDate():
+			e.supersede(old, c.versions)
+		}
+		e.doc.Store(doc)
 	case core.DocGroup:
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -234,6 +262,14 @@ func (c *catalog) publish(kind core.DocKind, key string, decoded any) {
 			c.groups[key] = newGroup(*doc)
 		} else {
 			delete(c.groups, key)
+		}
+	case core.DocCollection:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if doc, _ := decoded.(*core.Collection); doc != nil {
+			c.collections[key] = doc.Values
+		} else {
+			delete(c.collections, key)
 		}
 	}
 }
@@ -246,8 +282,8 @@ func newGroup(doc core.Group) *group {
 	return g
 }
 
-// leaveGroups takes an entity out of the groups that list it.
-func (c *catalog) leaveGroups(entity string, now core.Time) error {
+// replaceMember puts another entity in the place of one in the groups that list it; "" = none.
+func (c *catalog) replaceMember(entity, by string, now core.Time) error {
 	c.mu.RLock()
 	var listed []*group
 	for _, g := range c.groups {
@@ -258,6 +294,9 @@ func (c *catalog) leaveGroups(entity string, now core.Time) error {
 	c.mu.RUnlock()
 	for _, g := range listed {
 		rest := slices.DeleteFunc(slices.Clone(g.doc.Members), func(m string) bool { return m == entity })
+		if i, found := slices.BinarySearch(rest, by); by != "" && !found {
+			rest = slices.Insert(rest, i, by)
+		}
 		patch, _ := json.Marshal(map[string]any{"members": rest}) // a list of texts: cannot fail
 		if _, err := c.apply(core.DocChange{Kind: core.DocGroup, Key: g.doc.Name, Op: core.DocPatch, Body: patch}, now); err != nil {
 			return err
@@ -281,7 +320,7 @@ func (c *catalog) patchTags(entity string, tags core.Tags, now core.Time) error 
 	if len(changes) == 0 {
 		return nil
 	}
-	patch, _ := json.Marshal(map[string]any{"tags": changes, "versionDate": now}) // texts and a number: cannot fail
+	patch, _ := json.Marshal(map[string]any{"tags": changes}) // texts: cannot fail
 	_, err := c.apply(core.DocChange{Kind: core.DocEntity, Key: entity, Op: core.DocPatch, Body: patch}, now)
 	return err
 }

@@ -147,14 +147,15 @@ func (d *dump) batch(b *core.Batch) {
 		}
 	}
 	for _, c := range b.Documents {
-		d.line("document %s %q %s %s", c.Kind, c.Key, [...]string{"put", "patch", "delete"}[c.Op], bodyText(c))
+		d.line("document %s %q %s %s", c.Kind, c.Key, [...]string{"put", "patch", "delete", "rename"}[c.Op], bodyText(c))
 	}
 }
 
 // bodyText hides what must not be seen over a shoulder: users and tokens hold verifiers of secrets.
 func bodyText(c core.DocChange) string {
 	switch c.Kind {
-	case core.DocUser, core.DocToken, core.DocRule: // hashes, and what somebody wrote into a rule file in clear
+	// Hashes, what somebody wrote into a rule file in clear, and what a plugin keeps or could not read: any bytes.
+	case core.DocUser, core.DocToken, core.DocRule, core.DocPluginState, core.DocDeadLetter:
 		return fmt.Sprintf("(%d bytes)", len(c.Body))
 	}
 	return string(c.Body)

@@ -5,7 +5,8 @@
 //	db.go      Open, Close: lock, recover, replay          append.go  Append: one batch from the caller to disk and to readers
 //	record.go  batch -> bytes, decode.go bytes -> batch    tail.go    Tail, Wait, End: ring.go in memory, else from disk
 //	state.go   what readers see, and how a batch changes it: head.go samples, records.go messages, properties and history, catalog.go documents
-//	read.go    Reader and Catalog, select.go their filters check.go   Check and Dump for the command line, report.go what Open found
+//	read.go    Reader and Catalog, select.go their filters metadata.go lists of metrics and entities, renames; newest.go their newest samples
+//	check.go   Check and Dump for the command line, report.go what Open found
 //
 // FORMAT.md draws the files and what is in a frame. The journal is the truth: everything else is made from it when the database
 // is opened.
@@ -54,9 +55,10 @@ type DB struct {
 }
 
 var (
-	_ core.Log     = (*DB)(nil)
-	_ core.Reader  = (*DB)(nil)
-	_ core.Catalog = (*DB)(nil)
+	_ core.Log      = (*DB)(nil)
+	_ core.Reader   = (*DB)(nil)
+	_ core.Catalog  = (*DB)(nil)
+	_ core.Metadata = (*DB)(nil)
 )
 
 // Open opens the database in dir, which it makes when absent, locks it, and replays the journal. The report says what was found; damage is in
@@ -75,6 +77,7 @@ func Open(fs vfs.FS, dir string, opts Options) (*DB, Report, error) {
 		return nil, Report{}, fmt.Errorf("storage: lock %s: %w: is another server using it?", dir, err)
 	}
 	db := &DB{opts: opts, lock: lock, world: world{state: newState(opts.CacheBytes), zone: opts.Zone, now: opts.Now}}
+	db.catalog.versions = opts.Versions
 	db.ring.limit = opts.RingBytes
 	db.encoders.New = func() any { return new(encoder) }
 	report, err := db.recover(fs, filepath.Join(dir, journalDir))

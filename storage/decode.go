@@ -423,7 +423,7 @@ func (d *decoder) documents(b *core.Batch) {
 	b.Documents = make([]core.DocChange, d.count(4))
 	for i := range b.Documents {
 		c := core.DocChange{Kind: core.DocKind(d.text()), Key: d.text(), Op: core.DocOp(d.byte())}
-		if c.Op > core.DocDelete {
+		if c.Op > core.DocRename {
 			d.fail("document operation %d", c.Op)
 		}
 		if body := d.text(); body != "" {

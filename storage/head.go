@@ -28,11 +28,21 @@ type column struct {
 	side   *side // nil for plain numbers
 }
 
-// side holds what few samples have, each list ascending by time.
+// side holds what few samples have, each list ascending by time. The columns and the first three lists hold the latest version of each sample; older
+// ones lie apart, so that only who asks for them passes them.
 type side struct {
 	texts    []timed[string]
 	decimals []timed[core.Decimal]
 	versions []timed[version]
+	older    []timed[[]past] // in the order in which they were written
+}
+
+// past is a version of a sample that is not the latest.
+type past struct {
+	value   float64
+	text    *string
+	decimal *core.Decimal
+	version *version // nil: written before the metric kept versions
 }
 
 type version struct {
@@ -116,7 +126,7 @@ func (h *head) split(i int) {
 		values: append(make([]float64, 0, columnLength), c.values[half:]...)}
 	if c.side != nil {
 		at := upper.times[0]
-		upper.side = &side{splitAt(&c.side.texts, at), splitAt(&c.side.decimals, at), splitAt(&c.side.versions, at)}
+		upper.side = &side{splitAt(&c.side.texts, at), splitAt(&c.side.decimals, at), splitAt(&c.side.versions, at), splitAt(&c.side.older, at)}
 	}
 	c.times, c.values = c.times[:half], c.values[:half]
 	h.columns = slices.Insert(h.columns, i+1, upper)
@@ -168,11 +178,17 @@ func (c *column) setSide(w write) {
 	set(&c.side.versions, w.time, w.version)
 }
 
-// overwrite is a second write of a time. A version stands alone. Otherwise a number alone keeps the text; a text alone resets the number, except
-// when it is appended.
+// overwrite is a second write of a time. A version stands alone, beside those before it. Otherwise a number alone keeps the text; a text alone resets the
+// number, except when it is appended; and older versions, from when the metric kept them, are gone.
 func (c *column) overwrite(at int, w write) {
-	if c.side != nil && w.version == nil {
+	switch {
+	case w.version != nil:
+		if !c.supersede(at, w) {
+			return
+		}
+	case c.side != nil:
 		c.combine(&w, at)
+		set(&c.side.older, w.time, nil)
 	}
 	keepNumber := w.version == nil && w.text != nil && w.flags&(core.AppendText|core.HasValue) == core.AppendText
 	if !keepNumber {
@@ -201,6 +217,49 @@ func (c *column) combine(w *write, at int) {
 	}
 }
 
+// supersede makes room for a version: the latest one becomes a past one. It returns false when w was written before the latest, and is kept as a past
+// version itself. Versions are in the order of their receive times, then of arrival.
+func (c *column) supersede(at int, w write) (latest bool) {
+	if c.side == nil {
+		c.side = &side{}
+	}
+	t := w.time
+	i, found := timeIndex(c.side.older, t)
+	if !found {
+		c.side.older = slices.Insert(c.side.older, i, timed[[]past]{time: t})
+	}
+	list := &c.side.older[i].of
+	before := past{value: c.values[at], text: find(c.side.texts, t), decimal: find(c.side.decimals, t), version: find(c.side.versions, t)}
+	if before.version == nil || before.version.written <= w.version.written {
+		*list = append(*list, before)
+		return true
+	}
+	in := past{value: w.number(), version: w.version}
+	if w.text != nil {
+		text := strings.Clone(*w.text)
+		in.text = &text
+	}
+	if w.decimal != nil {
+		exact := *w.decimal
+		in.decimal = &exact
+	}
+	kept := *w.version
+	in.version = &kept
+	place := sort.Search(len(*list), func(i int) bool { v := (*list)[i].version; return v != nil && v.written > kept.written })
+	*list = slices.Insert(*list, place, in)
+	return false
+}
+
+// find returns a copy of the entry at t, nil when there is none.
+func find[T any](list []timed[T], t core.Time) *T {
+	i, found := timeIndex(list, t)
+	if !found {
+		return nil
+	}
+	of := list[i].of
+	return &of
+}
+
 // appendText adds a text to a stored one unless it is one of its parts already.
 func appendText(stored, text string) string {
 	for part := range strings.SplitSeq(stored, textSeparator) {
@@ -219,6 +278,7 @@ func (h *head) delete(r core.Range) {
 		if lo < hi && c.side != nil {
 			for _, t := range c.times[lo:hi] {
 				c.setSide(write{time: t})
+				set(&c.side.older, t, nil)
 			}
 		}
 		c.times, c.values = slices.Delete(c.times, lo, hi), slices.Delete(c.values, lo, hi)
@@ -267,7 +327,8 @@ func (h *head) seek(t core.Time) int {
 type window struct {
 	core.Range
 	newestFirst bool
-	most        int // samples
+	versions    bool // all of them, not only the latest
+	most        int  // samples; with versions a block ends behind the time in which it gets as many
 }
 
 // copyTo fills b with copies of at most w.most samples from the end of the range that comes first. Samples in b ascend either way.
@@ -275,6 +336,10 @@ func (h *head) copyTo(b *core.Block, w window) {
 	b.Times, b.Values = b.Times[:0], b.Values[:0]
 	b.Texts, b.Decimals, b.Versions = b.Texts[:0], b.Decimals[:0], b.Versions[:0]
 	if w.Empty() {
+		return
+	}
+	if w.versions {
+		h.copyVersions(b, w)
 		return
 	}
 	from := h.seek(w.Start)
@@ -341,6 +406,59 @@ func entries[T any](list []timed[T], from, to core.Time, times []core.Time) iter
 				return
 			}
 		}
+	}
+}
+
+// copyVersions is copyTo with every version a row.
+func (h *head) copyVersions(b *core.Block, w window) {
+	from, to := h.seek(w.Start), min(h.seek(w.End), len(h.columns)-1)
+	start, skip := from, 0
+	if w.newestFirst { // walk back to the time from which on there are enough
+		count := 0
+		for i := to; i >= from && count < w.most; i-- {
+			lo, hi := h.columns[i].within(w.Range)
+			for hi > lo && count < w.most {
+				hi--
+				count += 1 + len(h.columns[i].past(hi))
+			}
+			start, skip = i, hi-lo
+		}
+	}
+	for i := start; i <= to && (w.newestFirst || len(b.Times) < w.most); i++ {
+		c := &h.columns[i]
+		lo, hi := c.within(w.Range)
+		for at := lo + skip; at < hi && (w.newestFirst || len(b.Times) < w.most); at++ {
+			for _, p := range c.past(at) {
+				p.appendTo(b, c.times[at])
+			}
+			c.copyTo(b, at, at+1)
+		}
+		skip = 0
+	}
+}
+
+// past returns the older versions of sample at.
+func (c *column) past(at int) []past {
+	if c.side == nil || len(c.side.older) == 0 {
+		return nil
+	}
+	if i, found := timeIndex(c.side.older, c.times[at]); found {
+		return c.side.older[i].of
+	}
+	return nil
+}
+
+func (p *past) appendTo(b *core.Block, t core.Time) {
+	at := uint32(len(b.Times))
+	b.Times, b.Values = append(b.Times, t), append(b.Values, p.value)
+	if p.text != nil {
+		b.Texts = append(b.Texts, core.TextAt{Index: at, Text: *p.text})
+	}
+	if p.decimal != nil {
+		b.Decimals = append(b.Decimals, core.DecimalAt{Index: at, Decimal: *p.decimal})
+	}
+	if v := p.version; v != nil {
+		b.Versions = append(b.Versions, core.VersionAt{Index: at, Source: v.source, Status: v.status, Written: v.written})
 	}
 }
 

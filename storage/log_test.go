@@ -67,7 +67,7 @@ func TestTailAfterRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := storetest.NewGenerator(3)
+		g := storetest.NewGenerator(5)
 		for range 60 {
 			b := g.Next()
 			for i := range b.Samples.Flags {

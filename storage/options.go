@@ -16,6 +16,7 @@ type Options struct {
 	SyncInterval time.Duration // of mode Interval; 0 is one second
 	SegmentBytes int64         // of a journal file; 0 is 16 MiB
 	CacheBytes   int           // of hot series keys, off the Go heap; 0 is 32 MiB, which is also the least
+	Versions     int           // of an entity that are kept, the creation among them; 0 is core.MaxEntityVersions, the least is 2
 	RingBytes    int           // of recent batches in memory, for those who follow the log; 0 is DefaultRingBytes
 
 	Now  func() core.Time // the clock; nil is the system's
@@ -36,6 +37,9 @@ func (o Options) Validate() error {
 	if o.CacheBytes != 0 && o.CacheBytes < index.MinCacheBytes {
 		errs = append(errs, fmt.Errorf("storage: cache of %d bytes: at least %d are needed", o.CacheBytes, index.MinCacheBytes))
 	}
+	if o.Versions < 0 || o.Versions == 1 {
+		errs = append(errs, fmt.Errorf("storage: %d versions of an entity: at least 2 are needed, the creation and the latest", o.Versions))
+	}
 	if o.RingBytes < 0 {
 		errs = append(errs, fmt.Errorf("storage: ring of %d bytes: must not be negative", o.RingBytes))
 	}
@@ -49,6 +53,9 @@ func (o Options) journal() journal.Options {
 func (o Options) withDefaults() Options {
 	if o.RingBytes == 0 {
 		o.RingBytes = DefaultRingBytes
+	}
+	if o.Versions == 0 {
+		o.Versions = core.MaxEntityVersions
 	}
 	if o.Now == nil {
 		o.Now = func() core.Time { return core.TimeOf(time.Now()) }

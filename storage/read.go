@@ -57,10 +57,9 @@ func (db *DB) find(ctx context.Context, q core.SeriesQuery) iter.Seq2[*series, e
 				yield(nil, err)
 				return
 			}
-			s := all[id]
-			env.Tags = s.key.Tags
-			if entities.match(s.key.Entity) && tags.match(s.key.Tags) && (!q.ExactTags || tags.cover(s.key.Tags)) &&
-				entities.test(expr, &env) && !yield(s, nil) {
+			s, ok := all[id], false
+			if env.Tags, ok = q.InStore(&s.key); ok && entities.match(s.key.Entity) && tags.match(env.Tags) &&
+				(!q.ExactTags || tags.cover(env.Tags)) && entities.test(expr, &env) && !yield(s, nil) {
 				return
 			}
 		}
@@ -80,6 +79,7 @@ func (db *DB) Series(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.Blo
 				return
 			}
 			b.Key = s.key
+			b.Key.Tags, _ = q.InStore(&s.key)
 			for range s.blocks(&b, q) {
 				if err := ctx.Err(); err != nil {
 					yield(core.Block{}, err)
@@ -100,10 +100,11 @@ func (s *series) blocks(b *core.Block, q core.SeriesQuery) iter.Seq[struct{}] {
 		if left <= 0 {
 			left = math.MaxInt
 		}
-		w := window{Range: q.Range, newestFirst: q.NewestFirst}
+		w := window{Range: q.Range, newestFirst: q.NewestFirst, versions: q.Versions}
 		for left > 0 {
 			w.most = min(left, blockLength)
 			s.copyTo(b, w)
+			clip(b, left, w)
 			n := len(b.Times)
 			if n == 0 || !yield(struct{}{}) {
 				return
@@ -119,6 +120,35 @@ func (s *series) blocks(b *core.Block, q core.SeriesQuery) iter.Seq[struct{}] {
 	}
 }
 
+// clip cuts a block to the limit: versions of one time may exceed it.
+func clip(b *core.Block, limit int, w window) {
+	from, to := 0, len(b.Times)
+	switch {
+	case to <= limit:
+		return
+	case w.newestFirst:
+		from = to - limit
+	default:
+		to = limit
+	}
+	b.Times = append(b.Times[:0], b.Times[from:to]...)
+	b.Values = append(b.Values[:0], b.Values[from:to]...)
+	b.Texts = clipSide(b.Texts, from, to, func(t *core.TextAt) *uint32 { return &t.Index })
+	b.Decimals = clipSide(b.Decimals, from, to, func(d *core.DecimalAt) *uint32 { return &d.Index })
+	b.Versions = clipSide(b.Versions, from, to, func(v *core.VersionAt) *uint32 { return &v.Index })
+}
+
+func clipSide[E any](list []E, from, to int, index func(*E) *uint32) []E {
+	kept := list[:0]
+	for _, e := range list {
+		if at := index(&e); int(*at) >= from && int(*at) < to {
+			*at -= uint32(from)
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
 // Keys implements core.Reader: the series that have a sample in the range.
 func (db *DB) Keys(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.KeyInfo, error] {
 	return func(yield func(core.KeyInfo, error) bool) {
@@ -130,7 +160,10 @@ func (db *DB) Keys(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.KeyIn
 			if !s.has(q.Range) {
 				continue
 			}
-			if last, ok := s.newest(); ok && !yield(core.KeyInfo{Key: s.key, Last: last}, nil) {
+			last, ok := s.newest()
+			info := core.KeyInfo{Key: s.key, Last: last, Serial: uint64(s.id)}
+			info.Key.Tags, _ = q.InStore(&s.key)
+			if ok && !yield(info, nil) {
 				return
 			}
 		}

@@ -54,6 +54,7 @@ func (w *world) functions(depth int) filter.Functions {
 			e, _ := w.catalog.findEntity(entity)
 			return e.Tags, nil
 		},
+		Collection: w.catalog.collection,
 	}
 }
 
@@ -64,7 +65,7 @@ func (w *world) hasMetric(entity, metric string, within time.Duration) (bool, er
 	}
 	series := w.all()
 	return slices.ContainsFunc(w.index.Select(metric, []string{entity}), func(id index.ID) bool {
-		return series[id].has(core.Range{Start: since, End: core.MaxTime + 1})
+		return series[id].key.IsMeasured() && series[id].has(core.Range{Start: since, End: core.MaxTime + 1})
 	}), nil
 }
 

@@ -35,6 +35,8 @@ type series struct {
 	metric *metric
 	entity *entity
 
+	measured bool // not a forecast
+
 	mu   sync.RWMutex // guards head
 	head head
 }
@@ -84,13 +86,12 @@ func (st *state) apply(b *core.Batch, keys *encoder) error {
 		st.msgs.add(m)
 	}
 	for _, p := range b.Properties {
-		st.catalog.ensureEntity(st.catalog.entity(p.Entity), p.Entity, b.Received)
 		if p.Type != core.EntityTagsType {
 			st.props.merge(p)
-			continue
+		} else { // keys and tags alike become tags of the entity; those that it comes with are no change of it
+			note(st.catalog.patchTags(p.Entity, append(p.Key[:len(p.Key):len(p.Key)], p.Tags...), b.Received))
 		}
-		// Keys and tags alike become tags of the entity.
-		note(st.catalog.patchTags(p.Entity, append(p.Key[:len(p.Key):len(p.Key)], p.Tags...), b.Received))
+		st.catalog.ensureEntity(st.catalog.entity(p.Entity), p.Entity, b.Received)
 	}
 	for _, c := range b.Alerts {
 		st.history.add(c)
@@ -100,6 +101,9 @@ func (st *state) apply(b *core.Batch, keys *encoder) error {
 
 // change applies one document change. Deleting an entity or a metric deletes its data; alert history stays.
 func (st *state) change(c core.DocChange, now core.Time) error {
+	if c.Op == core.DocRename {
+		return st.rename(c, now)
+	}
 	deleted, err := st.catalog.apply(c, now)
 	if err != nil || !deleted {
 		return err
@@ -111,7 +115,7 @@ func (st *state) change(c core.DocChange, now core.Time) error {
 		st.dropAll(st.index.Select("", []string{c.Key}))
 		st.msgs.forget(c.Key)
 		st.props.forget(c.Key)
-		return st.catalog.leaveGroups(c.Key, now)
+		return st.catalog.replaceMember(c.Key, "", now)
 	}
 	return nil
 }
@@ -120,9 +124,13 @@ func (st *state) dropAll(ids []index.ID) {
 	for _, id := range ids {
 		s := st.series[id]
 		s.mu.Lock()
+		last, some := s.head.newest()
 		s.head = head{}
 		s.mu.Unlock()
 		st.index.Remove(id)
+		if some {
+			s.forgotten(last)
+		}
 	}
 }
 
@@ -134,11 +142,15 @@ func (st *state) deleteSamples(d core.SeriesDelete) {
 	}
 	s := st.series[id]
 	s.mu.Lock()
+	before, had := s.head.newest()
 	s.head.delete(d.Range)
-	_, some := s.head.newest()
+	last, some := s.head.newest()
 	s.mu.Unlock()
 	if !some {
 		st.index.Remove(id)
+	}
+	if had && (!some || last < before) {
+		s.forgotten(before)
 	}
 }
 
@@ -158,11 +170,14 @@ func (st *state) write(b *core.Batch, keys *encoder) {
 			st.catalog.ensureEntity(s.entity, s.key.Entity, b.Received)
 		}
 		doc := s.metric.doc.Load()
+		last := b.Samples.Times[i]
 		s.mu.Lock()
 		for ; i < b.Samples.Len() && b.Samples.Series[i] == ref; i++ {
 			s.head.put(in.take(i, doc.Versioned, b.Received))
+			last = max(last, b.Samples.Times[i])
 		}
 		s.mu.Unlock()
+		s.written(last)
 	}
 }
 
@@ -194,6 +209,8 @@ func (st *state) resolve(keys *encoder, ref uint32) *series {
 func (st *state) create(canonical string) *series {
 	key, _ := parseKey(canonical) // made by SeriesKey.Append, and names cannot hold separators
 	s := &series{key: key, metric: st.catalog.metric(key.Metric), entity: st.catalog.entity(key.Entity)}
+	_, kind, _, _ := key.Store()
+	s.measured = kind == core.Measured
 	// The slice comes first: who finds the id in the index finds the series.
 	st.mu.Lock()
 	s.id = index.ID(len(st.series))

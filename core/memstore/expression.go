@@ -65,6 +65,7 @@ func (q *question) functions() filter.Functions {
 			e, _ := q.entity(entity)
 			return e.Tags, nil
 		},
+		Collection: q.collection,
 	}
 }
 
@@ -86,7 +87,7 @@ func (q *question) hasMetric(entity, metric string, within time.Duration) (bool,
 		since = q.Now() - core.Time(within.Milliseconds())
 	}
 	for _, one := range q.series {
-		if one.key.Entity == entity && one.key.Metric == metric && len(one.times(core.Range{Start: since, End: core.MaxTime + 1})) > 0 {
+		if one.key.IsMeasured() && one.key.Entity == entity && one.key.Metric == metric && len(one.times(core.Range{Start: since, End: core.MaxTime + 1})) > 0 {
 			return true, nil
 		}
 	}

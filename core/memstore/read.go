@@ -17,8 +17,8 @@ func (s *Store) Series(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.B
 		found, err := s.find(q)
 		var blocks []core.Block
 		for _, one := range found {
-			if times := one.times(q.Range); len(times) > 0 {
-				blocks = append(blocks, one.block(clip(times, q)))
+			if rows := one.rows(q); len(rows) > 0 {
+				blocks = append(blocks, block(one.key, rows))
 			}
 		}
 		return blocks, err
@@ -32,7 +32,7 @@ func (s *Store) Keys(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.Key
 		var keys []core.KeyInfo
 		for _, one := range found {
 			if len(one.times(q.Range)) > 0 {
-				keys = append(keys, core.KeyInfo{Key: one.key.Clone(), Last: slices.Max(slices.Collect(maps.Keys(one.samples)))})
+				keys = append(keys, core.KeyInfo{Key: one.key.Clone(), Last: slices.Max(slices.Collect(maps.Keys(one.samples))), Serial: one.serial})
 			}
 		}
 		return keys, err
@@ -70,9 +70,13 @@ func (s *Store) find(q core.SeriesQuery) ([]*series, error) {
 	var found []*series
 	for _, one := range s.series {
 		k := one.key
+		var ok bool
+		if k.Tags, ok = q.InStore(&k); !ok {
+			continue
+		}
 		if (q.Metric == "" || q.Metric == k.Metric) && entity(k.Entity) && matchTags(k.Tags, q.Tags) && tags(&filter.TagsEnv{Tags: k.Tags}) &&
 			(!q.ExactTags || sameNames(k.Tags, q.Tags)) {
-			found = append(found, &series{key: k, samples: maps.Clone(one.samples)})
+			found = append(found, &series{key: k, serial: one.serial, samples: maps.Clone(one.samples)})
 		}
 	}
 	slices.SortFunc(found, func(a, b *series) int { return a.key.Compare(b.key) })
@@ -90,21 +94,37 @@ func (one *series) times(r core.Range) []core.Time {
 	return times
 }
 
-// clip keeps what the limit allows, from the end that comes first.
-func clip(times []core.Time, q core.SeriesQuery) []core.Time {
-	switch {
-	case q.Limit <= 0 || len(times) <= q.Limit:
-		return times
-	case q.NewestFirst:
-		return times[len(times)-q.Limit:]
-	}
-	return times[:q.Limit]
+// row is one sample of an answer.
+type row struct {
+	time core.Time
+	sample
 }
 
-func (one *series) block(times []core.Time) core.Block {
-	b := core.Block{Key: one.key.Clone(), Times: times}
-	for i, t := range times {
-		at := one.samples[t]
+// rows are the samples that q selects, with all their versions when it asks for them.
+func (one *series) rows(q core.SeriesQuery) []row {
+	var rows []row
+	for _, t := range one.times(q.Range) {
+		versions := one.samples[t]
+		if !q.Versions {
+			versions = versions[len(versions)-1:]
+		}
+		for _, v := range versions {
+			rows = append(rows, row{t, v})
+		}
+	}
+	switch {
+	case q.Limit <= 0 || len(rows) <= q.Limit:
+		return rows
+	case q.NewestFirst:
+		return rows[len(rows)-q.Limit:]
+	}
+	return rows[:q.Limit]
+}
+
+func block(key core.SeriesKey, rows []row) core.Block {
+	b := core.Block{Key: key.Clone()}
+	for i, at := range rows {
+		b.Times = append(b.Times, at.time)
 		b.Values = append(b.Values, at.value)
 		if at.text != nil {
 			b.Texts = append(b.Texts, core.TextAt{Index: uint32(i), Text: *at.text})

@@ -25,16 +25,19 @@ type Store struct {
 
 	mu         sync.RWMutex
 	series     map[string]*series // by canonical key; a series without samples does not exist
+	created    uint64             // series so far
 	documents  map[core.DocKind]map[string][]byte
 	messages   []core.Message // in order of arrival
 	properties map[string]*core.PropertyRecord
-	history    []core.AlertRow // in order of arrival
-	events     map[string]bool // of every alert change that was stored
+	history    []core.AlertRow          // in order of arrival
+	versions   map[string][]core.Entity // of each entity, the latest last
+	events     map[string]bool          // of every alert change that was stored
 }
 
 type series struct {
 	key     core.SeriesKey
-	samples map[core.Time]sample
+	serial  uint64
+	samples map[core.Time][]sample // versions, the latest last; a single one unless the metric keeps versions
 }
 
 type sample struct {
@@ -47,7 +50,7 @@ type sample struct {
 // New returns an empty store.
 func New() *Store {
 	return &Store{series: map[string]*series{}, documents: map[core.DocKind]map[string][]byte{}, properties: map[string]*core.PropertyRecord{},
-		events: map[string]bool{}}
+		versions: map[string][]core.Entity{}, events: map[string]bool{}}
 }
 
 // Apply takes the batch as a whole or, with an error, nothing of it. A batch whose alert changes were all stored before is a replay: it is
@@ -87,8 +90,8 @@ func (s *Store) Apply(_ context.Context, e core.Entry) error {
 	}
 	for _, p := range b.Properties {
 		if p.Flags&core.Stored != 0 {
+			s.merge(p, b.Received) // before the entity is made: tags that it comes with are no change of it
 			s.createEntity(p.Entity, b.Received)
-			s.merge(p, b.Received)
 		}
 	}
 	for _, c := range b.Alerts {
@@ -141,6 +144,18 @@ func (s *Store) checkDocuments(b *core.Batch) error {
 		if err != nil {
 			return err
 		}
+		if c.Op == core.DocRename {
+			n.key, err = c.NewName(func(key string) bool {
+				if body, ok := after[name{c.Kind, key}]; ok {
+					return body != nil
+				}
+				return s.documents[c.Kind][key] != nil
+			})
+			if err != nil {
+				return err
+			}
+			after[name{c.Kind, c.Key}] = nil
+		}
 		after[n] = body
 	}
 	return nil
@@ -155,6 +170,8 @@ func checkBody(kind core.DocKind, key string, body []byte) error {
 		into = new(core.Entity)
 	case core.DocGroup:
 		into = new(core.Group)
+	case core.DocCollection:
+		into = new(core.Collection)
 	default:
 		return nil
 	}
@@ -168,6 +185,10 @@ func checkBody(kind core.DocKind, key string, body []byte) error {
 func (s *Store) change(c core.DocChange, now core.Time) {
 	body, err := c.Apply(s.documents[c.Kind][c.Key], now)
 	if err != nil {
+		return
+	}
+	if c.Op == core.DocRename {
+		s.rename(c, body, now)
 		return
 	}
 	if body != nil {
@@ -188,6 +209,9 @@ func (s *Store) put(kind core.DocKind, key string, body []byte) {
 		s.documents[kind] = map[string][]byte{}
 	}
 	s.documents[kind][key] = body
+	if kind == core.DocEntity {
+		s.keepVersion(key)
+	}
 }
 
 func (s *Store) dropSeries(match func(core.SeriesKey) bool) {
@@ -199,6 +223,7 @@ func (s *Store) dropSeries(match func(core.SeriesKey) bool) {
 }
 
 func (s *Store) forgetEntity(entity string, now core.Time) {
+	delete(s.versions, entity)
 	s.dropSeries(func(k core.SeriesKey) bool { return k.Entity == entity })
 	s.messages = slices.DeleteFunc(s.messages, func(m core.Message) bool { return m.Entity == entity })
 	for id, r := range s.properties {
@@ -206,9 +231,17 @@ func (s *Store) forgetEntity(entity string, now core.Time) {
 			delete(s.properties, id)
 		}
 	}
+	s.replaceMember(entity, "", now)
+}
+
+// replaceMember puts another entity in the place of one in the groups that list it; "" = none.
+func (s *Store) replaceMember(entity, by string, now core.Time) {
 	for key := range s.documents[core.DocGroup] {
 		group := s.group(key)
 		if rest := slices.DeleteFunc(slices.Clone(group.Members), func(m string) bool { return m == entity }); len(rest) < len(group.Members) {
+			if i, found := slices.BinarySearch(rest, by); by != "" && !found {
+				rest = slices.Insert(rest, i, by)
+			}
 			patch, _ := json.Marshal(map[string]any{"members": rest}) // a list of texts: cannot fail
 			s.change(core.DocChange{Kind: core.DocGroup, Key: key, Op: core.DocPatch, Body: patch}, now)
 		}
@@ -261,7 +294,8 @@ func (s *Store) write(b *core.Batch, i int) {
 	id := string(key.Append(nil))
 	one := s.series[id]
 	if one == nil {
-		one = &series{key: key.Clone(), samples: map[core.Time]sample{}}
+		s.created++
+		one = &series{key: key.Clone(), serial: s.created, samples: map[core.Time][]sample{}}
 		s.series[id] = one
 	}
 	t := b.Samples.Times[i]
@@ -272,14 +306,35 @@ func (s *Store) write(b *core.Batch, i int) {
 		if in.version.Written == 0 {
 			in.version.Written = b.Received
 		}
-		one.samples[t] = in // every version stands alone
+		one.samples[t] = addVersion(one.samples[t], in)
 		return
 	}
 	in.version = nil
-	if old, ok := one.samples[t]; ok {
-		in = combine(old, in, flags)
+	if old := one.samples[t]; len(old) > 0 {
+		in = combine(old[len(old)-1], in, flags)
 	}
-	one.samples[t] = in
+	one.samples[t] = []sample{in}
+}
+
+// addVersion puts a version in its place: by the time it was written, then in order of arrival. What was stored while the metric kept no versions is
+// older than all of them. Every version stands alone.
+func addVersion(all []sample, in sample) []sample {
+	all = append(slices.Clone(all), in)
+	slices.SortStableFunc(all, func(a, b sample) int {
+		if a.version == nil || b.version == nil {
+			return cmp.Compare(order(a), order(b))
+		}
+		return cmp.Compare(a.version.Written, b.version.Written)
+	})
+	return all
+}
+
+// order is 0 for a sample from before its metric kept versions, else 1.
+func order(s sample) int {
+	if s.version == nil {
+		return 0
+	}
+	return 1
 }
 
 // incoming gathers what the batch says of sample i.
@@ -395,7 +450,7 @@ func (s *Store) mergeEntityTags(p core.Property, now core.Time) {
 	if len(tags) == 0 {
 		return
 	}
-	patch, _ := json.Marshal(map[string]any{"tags": tags, "versionDate": now}) // texts and a number: cannot fail
+	patch, _ := json.Marshal(map[string]any{"tags": tags}) // texts: cannot fail
 	s.change(core.DocChange{Kind: core.DocEntity, Key: p.Entity, Op: core.DocPatch, Body: patch}, now)
 }
 

@@ -89,7 +89,14 @@ func (g *Generator) tags() core.Tags {
 }
 
 func (g *Generator) key() core.SeriesKey {
-	return core.SeriesKey{Metric: g.pick("m", "n", "versioned"), Entity: g.entity(), Tags: g.tags()}
+	k := core.SeriesKey{Metric: g.pick("m", "n", "versioned"), Entity: g.entity(), Tags: g.tags()}
+	switch g.r.IntN(12) {
+	case 0:
+		return k.In(core.Predicted, g.pick("", "plan"))
+	case 1:
+		return k.In(core.Deviation, g.pick("", "plan"))
+	}
+	return k
 }
 
 func (g *Generator) time() core.Time { return core.Time(g.r.IntN(40) * 1000) }
@@ -145,13 +152,17 @@ func (g *Generator) document() core.DocChange {
 	c := core.DocChange{Kind: core.DocKind(g.pick("rule", "metric", "entity", "group")), Op: core.DocOp(g.r.IntN(3))}
 	switch c.Kind {
 	case core.DocMetric:
-		c.Key = g.pick("m", "n")
+		c.Key = g.pick("m", "n", "versioned")
 	case core.DocEntity:
 		c.Key = g.entity()
 	case core.DocGroup:
 		c.Key = g.pick("g", "h")
 	default:
 		c.Key = g.pick("r1", "r2")
+	}
+	if (c.Kind == core.DocMetric || c.Kind == core.DocEntity) && g.r.IntN(4) == 0 {
+		c.Op, c.Body = core.DocRename, []byte(g.pick(`{"name":"m"}`, `{"name":"a"}`, `{"name":"c"}`, `{"name":"other"}`, `{"name":""}`))
+		return c
 	}
 	if c.Op != core.DocDelete {
 		c.Body = []byte(g.pick(`{"enabled":true,"members":["a","b"]}`, `{"enabled":true,"expression":"tags.x = '1'","tags":{"x":"1"}}`,
@@ -194,7 +205,10 @@ func ask(t *testing.T, got, want reading, r *rand.Rand) {
 	from := g.time()
 	span := core.Range{Start: from, End: from + g.time()}
 	q := core.SeriesQuery{Scope: scope, Metric: g.pick("", "m", "versioned"), Entities: g.entityFilter(), Range: span, NewestFirst: r.IntN(2) == 0,
-		Limit: r.IntN(4), ExactTags: r.IntN(3) == 0}
+		Limit: r.IntN(4), ExactTags: r.IntN(3) == 0, Versions: r.IntN(2) == 0}
+	if r.IntN(5) == 0 {
+		q.Kind, q.Forecast = core.Kind(1+r.IntN(2)), g.pick("", "plan")
+	}
 	if r.IntN(2) == 0 {
 		q.Tags = []core.TagFilter{{Name: g.pick("k", "l"), Patterns: []string{g.pick("*", "1", "long*")}}}
 	}
@@ -203,7 +217,7 @@ func ask(t *testing.T, got, want reading, r *rand.Rand) {
 			t.Errorf("%s: %s", what, d)
 		}
 	}
-	check(fmt.Sprintf("%+v", q), SeriesLines(got.Series(ctx, q)), SeriesLines(want.Series(ctx, q)))
+	check(fmt.Sprintf("%+v", q), VersionLines(got.Series(ctx, q)), VersionLines(want.Series(ctx, q)))
 	mq := core.MessageQuery{Scope: scope, Entities: g.entityFilter(), Type: g.pick("", "t"), MinSeverity: core.Severity(r.IntN(6)),
 		Range: span, Limit: r.IntN(4)}
 	check(fmt.Sprintf("%+v", mq), linesOf(got.Messages(ctx, mq), messageLine), linesOf(want.Messages(ctx, mq), messageLine))
@@ -222,11 +236,12 @@ func ask(t *testing.T, got, want reading, r *rand.Rand) {
 type reading interface {
 	core.Reader
 	core.Catalog
+	core.Metadata
 }
 
 func (g *Generator) entityFilter() core.EntityFilter {
 	return [...]core.EntityFilter{{}, {Names: []string{"a", "b"}}, {Patterns: []string{"b*"}}, {Names: []string{"c"}, Patterns: []string{"?"}}, {Group: "g"},
-		{Expression: "tags.x != ''"}, {Names: []string{"a"}, Expression: "memberOf('h')"}}[g.r.IntN(7)]
+		{Expression: "tags.x != ''"}, {Expression: "hasMetric('m') AND versionDate > createdDate"}, {Names: []string{"a"}, Expression: "memberOf('h')"}}[g.r.IntN(8)]
 }
 
 func linesOf[T any](results func(func(T, error) bool), line func(T) string) []string {

@@ -182,8 +182,8 @@ func entityTags(s *suite) {
 	k := record("pump", core.EntityTagsType, "site", "north")
 	r := s.append(property(10, k, "floor", "2", "gone", ""))
 	e, _ := s.Entity("pump")
-	if got := tagLine(core.TagsOf(e.Tags)); got != "{floor=2 site=north}" || e.Versioned != r.Received {
-		s.Errorf("entity has tags %s and version %d, want {floor=2 site=north} and %d", got, e.Versioned, r.Received)
+	if got := tagLine(core.TagsOf(e.Tags)); got != "{floor=2 site=north}" || e.VersionDate() != r.Received {
+		s.Errorf("entity has tags %s and version %d, want {floor=2 site=north} and %d", got, e.VersionDate(), r.Received)
 	}
 	s.append(property(20, record("pump", core.EntityTagsType), "floor", "", "room", "7"))
 	s.append(numbers(&core.Batch{}, keyOf("m", "bare"), 1, 1))

@@ -58,6 +58,10 @@ var seriesTests = []test{
 		s.wantSeries(core.SeriesQuery{Range: core.Range{Start: 0, End: 30}}, "m e {} 10=0.25", "m e {} 20=2")
 	}},
 	{"Versions", versions},
+	{"EveryVersion", everyVersion},
+	{"ManyVersions", manyVersions},
+	{"VersioningChanges", versioningChanges},
+	{"Stores", stores},
 	{"NotStored", func(s *suite) {
 		b := numbers(&core.Batch{}, keyOf("m", "seen"), 10, 1, 20, 2)
 		numbers(b, keyOf("n", "unseen"), 10, 1)
@@ -217,6 +221,125 @@ func versions(s *suite) {
 	b.Samples.Versions = []core.VersionAt{{Index: 0, Source: "x", Written: 9}}
 	s.append(b)
 	s.wantSeries(core.SeriesQuery{Metric: "plain"}, "plain e {} 10=2")
+}
+
+// wantAllSamples compares every version of every sample that q selects.
+func (s *suite) wantAllSamples(q core.SeriesQuery, want ...string) {
+	s.Helper()
+	q = s.full(q)
+	q.Versions = true
+	s.want(VersionLines(s.Series(s.Context(), q)), want)
+}
+
+// version adds a sample with version fields to a batch.
+func version(b *core.Batch, k core.SeriesKey, t core.Time, v float64, at core.VersionAt) *core.Batch {
+	i := b.Add(b.Ref(k), t, v)
+	at.Index = uint32(i)
+	b.Samples.Versions = append(b.Samples.Versions, at)
+	return b
+}
+
+// everyVersion writes versions in and out of the order of their times, and reads them all.
+func everyVersion(s *suite) {
+	k := keyOf("v", "e")
+	b := version(&core.Batch{}, k, 10, 1, core.VersionAt{Source: "a", Written: 100})
+	version(b, k, 10, 2, core.VersionAt{Source: "b", Written: 300})
+	version(b, k, 20, 5, core.VersionAt{Written: 100})
+	s.append(b)
+	// Two of one millisecond stay in order of arrival; one that was written before the latest does not become it.
+	b = version(&core.Batch{}, k, 10, 3, core.VersionAt{Source: "c", Written: 200})
+	version(b, k, 10, 4, core.VersionAt{Source: "d", Written: 200})
+	b.Samples.Texts = []core.TextAt{{Index: 0, Text: "late"}}
+	b.Samples.Decimals = []core.DecimalAt{{Index: 1, Decimal: core.Decimal{Significand: 4, Exponent: 0}}}
+	s.append(b)
+	latest := []string{`v e {} 10=2 version "b" "" 300`, `v e {} 20=5 version "" "" 100`}
+	all := []string{`v e {} 10=1 version "a" "" 100`, `v e {} 10=3 text "late" version "c" "" 200`,
+		`v e {} 10=4 decimal 4e0 version "d" "" 200`, latest[0], latest[1]}
+	s.wantSeries(core.SeriesQuery{}, latest...)
+	s.wantAllSamples(core.SeriesQuery{}, all...)
+	// The limit counts rows and may cut between the versions of one time.
+	s.wantAllSamples(core.SeriesQuery{Limit: 3}, all[:3]...)
+	s.wantAllSamples(core.SeriesQuery{Limit: 3, NewestFirst: true}, all[2:]...)
+	s.wantAllSamples(core.SeriesQuery{Limit: 1, NewestFirst: true, Range: core.Range{Start: 0, End: 20}}, all[3])
+	s.wantAllSamples(core.SeriesQuery{Range: core.Range{Start: 11, End: 21}}, all[4])
+	// Deleting takes all versions; what comes back has none of them.
+	s.append(&core.Batch{Series: []core.SeriesDelete{{Key: k, Range: core.Range{Start: 10, End: 11}}}})
+	s.append(version(&core.Batch{}, k, 10, 9, core.VersionAt{Status: "new", Written: 400}))
+	s.wantAllSamples(core.SeriesQuery{}, `v e {} 10=9 version "" "new" 400`, latest[1])
+}
+
+// manyVersions writes 3,000 samples of three versions each out of order, so that columns split and several blocks are needed.
+func manyVersions(s *suite) {
+	const n = 3000
+	k := keyOf("v", "e")
+	for round := range 3 {
+		b := &core.Batch{}
+		for i := range n {
+			at := (i * 7919) % n // 7919 is prime to n: every number once
+			version(b, k, core.Time(at*10), float64(at*10+round), core.VersionAt{Written: core.Time(1 + round)})
+		}
+		s.append(b)
+	}
+	var all, latest []string
+	for i := range n {
+		for round := range 3 {
+			all = append(all, fmt.Sprintf(`v e {} %d=%v version "" "" %d`, i*10, float64(i*10+round), 1+round))
+		}
+		latest = append(latest, all[len(all)-1])
+	}
+	s.wantSeries(core.SeriesQuery{}, latest...)
+	s.wantAllSamples(core.SeriesQuery{}, all...)
+	s.wantAllSamples(core.SeriesQuery{NewestFirst: true}, all...)
+	s.wantAllSamples(core.SeriesQuery{Limit: 5000}, all[:5000]...)
+	s.wantAllSamples(core.SeriesQuery{Limit: 5000, NewestFirst: true}, all[len(all)-5000:]...)
+}
+
+// versioningChanges turns versions on and off: samples from before are the oldest version; one write without versions leaves only itself.
+func versioningChanges(s *suite) {
+	k := keyOf("m", "e")
+	b := numbers(&core.Batch{}, k, 10, 1, 20, 2)
+	b.Samples.Texts = []core.TextAt{{Index: 1, Text: "old"}}
+	s.append(b)
+	s.append(patch(core.DocMetric, "m", `{"versioned":true}`))
+	s.append(version(version(&core.Batch{}, k, 10, 3, core.VersionAt{Source: "x", Written: 50}), k, 20, 4, core.VersionAt{Source: "y", Written: 50}))
+	s.wantAllSamples(core.SeriesQuery{}, "m e {} 10=1", `m e {} 10=3 version "x" "" 50`, `m e {} 20=2 text "old"`, `m e {} 20=4 version "y" "" 50`)
+	s.append(patch(core.DocMetric, "m", `{"versioned":false}`))
+	s.append(numbers(&core.Batch{}, k, 20, 5))
+	s.wantAllSamples(core.SeriesQuery{}, "m e {} 10=1", `m e {} 10=3 version "x" "" 50`, "m e {} 20=5")
+	s.wantSeries(core.SeriesQuery{}, `m e {} 10=3 version "x" "" 50`, "m e {} 20=5")
+}
+
+// stores keeps a forecast, a named one and deviations beside what was measured, each with samples of its own.
+func stores(s *suite) {
+	k := keyOf("m", "e", "t", "v")
+	b := numbers(&core.Batch{}, k, 10, 1)
+	numbers(b, k.In(core.Predicted, ""), 10, 2, 20, 3)
+	numbers(b, k.In(core.Predicted, "plan"), 10, 4)
+	numbers(b, k.In(core.Deviation, "plan"), 10, 5)
+	numbers(b, keyOf("m", "a").In(core.Predicted, ""), 10, 6)
+	s.append(b)
+	s.wantSeries(core.SeriesQuery{}, "m e {t=v} 10=1")
+	s.wantSeries(core.SeriesQuery{Kind: core.Predicted}, "m a {} 10=6", "m e {t=v} 10=2", "m e {t=v} 20=3")
+	s.wantSeries(core.SeriesQuery{Kind: core.Predicted, Forecast: "plan"}, "m e {t=v} 10=4")
+	s.wantSeries(core.SeriesQuery{Kind: core.Deviation})
+	s.wantSeries(core.SeriesQuery{Kind: core.Deviation, Forecast: "plan"}, "m e {t=v} 10=5")
+	s.wantSeries(core.SeriesQuery{Kind: core.Predicted, ExactTags: true}, "m a {} 10=6")
+	s.wantSeries(core.SeriesQuery{Kind: core.Predicted, TagExpression: "tags.t = 'v'", Metric: "m"}, "m e {t=v} 10=2", "m e {t=v} 20=3")
+	keys := func(q core.SeriesQuery) (got []string) {
+		for k, err := range s.Keys(s.Context(), s.full(q)) {
+			got = append(got, lineOf(fmt.Sprintf("%s %s %d", k.Key.Entity, tagLine(k.Key.Tags), k.Last), err))
+		}
+		return got
+	}
+	s.want(keys(core.SeriesQuery{}), []string{"e {t=v} 10"})
+	s.want(keys(core.SeriesQuery{Kind: core.Predicted}), []string{"a {} 10", "e {t=v} 20"})
+	// Deleting what was measured leaves the forecasts, deleting the metric does not.
+	s.append(&core.Batch{Series: []core.SeriesDelete{{Key: k, Range: core.AllTime}, {Key: k.In(core.Predicted, ""), Range: core.AllTime}}})
+	s.wantSeries(core.SeriesQuery{})
+	s.wantSeries(core.SeriesQuery{Kind: core.Predicted}, "m a {} 10=6")
+	s.append(drop(core.DocMetric, "m"))
+	s.wantSeries(core.SeriesQuery{Kind: core.Predicted})
+	s.wantSeries(core.SeriesQuery{Kind: core.Deviation, Forecast: "plan"})
 }
 
 // tagFilters is the table of the series contract: A{k1=a,k2=b}, B{k1=a}, C{k2=b}, D{}.

@@ -17,6 +17,7 @@ import (
 type Backend interface {
 	core.Reader
 	core.Catalog
+	core.Metadata
 	Append(ctx context.Context, b *core.Batch) (core.Receipt, error)
 }
 
@@ -48,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) Backend) {
 		tests []test
 	}{
 		{"Series", seriesTests}, {"Messages", messageTests}, {"Properties", propertyTests}, {"Documents", documentTests},
-		{"Groups", groupTests}, {"Alerts", alertTests}, {"Batches", batchTests},
+		{"Groups", groupTests}, {"Metadata", metadataTests}, {"Alerts", alertTests}, {"Batches", batchTests},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, one := range group.tests {
@@ -167,17 +168,23 @@ func diff(got, want []string) string {
 
 // SeriesLines writes blocks as a line a sample. Blocks of one series are put together in ascending order; that they come in the promised order is
 // checked: keys ascend, times inside a block ascend, blocks of a series ascend or all descend.
-func SeriesLines(blocks iter.Seq2[core.Block, error]) []string {
+func SeriesLines(blocks iter.Seq2[core.Block, error]) []string { return seriesLines(blocks, 1) }
+
+// VersionLines is SeriesLines for queries that ask for versions: times may be equal.
+func VersionLines(blocks iter.Seq2[core.Block, error]) []string { return seriesLines(blocks, 0) }
+
+// seriesLines checks that samples are at least step apart.
+func seriesLines(blocks iter.Seq2[core.Block, error], step core.Time) []string {
 	var lines []string
 	var run []core.Block // of one series
 	flush := func() {
 		if len(run) > 1 && run[0].Times[0] > run[1].Times[0] {
 			slices.Reverse(run)
 		}
-		last := core.Time(-1)
+		last := core.MinTime - 1
 		for _, b := range run {
 			for i, t := range b.Times {
-				if t <= last {
+				if t < last+step {
 					lines = append(lines, fmt.Sprintf("time %d after %d is out of order", t, last))
 				}
 				last = t
@@ -256,13 +263,21 @@ func recordLine(r core.PropertyRecord) string {
 
 func rowLine(r core.AlertRow) string { return fmt.Sprintf("row %+v", r) }
 
-var allKinds = []core.DocKind{core.DocMetric, core.DocEntity, core.DocGroup, core.DocTable, core.DocUser, core.DocUserGroup, core.DocToken,
+var allKinds = []core.DocKind{core.DocMetric, core.DocEntity, core.DocGroup, core.DocTable, core.DocCollection, core.DocUser, core.DocUserGroup, core.DocToken,
 	core.DocRule, core.DocParser, core.DocCheckpoint, core.DocOutbox, core.DocDeadLetter}
 
 // Lines writes everything that a reader can see, in the promised order: two backends with equal lines hold the same.
 func Lines(ctx context.Context, r core.Reader) []string {
 	q := core.SeriesQuery{Scope: core.AllEntities, Range: core.AllTime}
 	lines := SeriesLines(r.Series(ctx, q))
+	for _, kind := range []core.Kind{core.Measured, core.Predicted, core.Deviation} {
+		for _, forecast := range []string{"", "plan"} {
+			q := core.SeriesQuery{Scope: q.Scope, Range: q.Range, Versions: true, Kind: kind, Forecast: forecast}
+			for _, line := range VersionLines(r.Series(ctx, q)) {
+				lines = append(lines, fmt.Sprintf("kind %d %q %s", kind, forecast, line))
+			}
+		}
+	}
 	for k, err := range r.Keys(ctx, q) {
 		lines = append(lines, lineOf(fmt.Sprintf("key %v last %d", k.Key, k.Last), err))
 	}
@@ -280,7 +295,32 @@ func Lines(ctx context.Context, r core.Reader) []string {
 			lines = append(lines, lineOf(fmt.Sprintf("document %s %s %s", d.Kind, d.Key, d.Body), err))
 		}
 	}
+	if m, ok := r.(core.Metadata); ok {
+		lines = append(lines, metadataLines(ctx, m)...)
+	}
 	return lines
+}
+
+// metadataLines writes metrics and entities with the times of their newest samples, and all versions of the entities.
+func metadataLines(ctx context.Context, r core.Metadata) []string {
+	var lines []string
+	for m, err := range r.Metrics(ctx, core.MetaQuery{}) {
+		lines = append(lines, lineOf(fmt.Sprintf("metric %+v last %d %v", m.Metric, m.Last, m.Inserted), err))
+	}
+	for e, err := range r.Entities(ctx, core.MetaQuery{}) {
+		lines = append(lines, lineOf(entityLine(e), err))
+		if err != nil {
+			break
+		}
+		for _, v := range r.EntityVersions(e.Name) {
+			lines = append(lines, fmt.Sprintf("version %+v", v))
+		}
+	}
+	return lines
+}
+
+func entityLine(e core.EntityInfo) string {
+	return fmt.Sprintf("entity %+v last %d %v", e.Entity, e.Last, e.Inserted)
 }
 
 // Compare fails the test when both readers do not show the same.
