@@ -192,6 +192,14 @@ func (g *Aggregator) AddSummary(s Summary) (taken bool, err error) {
 	return true, nil
 }
 
+// Grid returns the periods of the aggregation; nil when it has none, or has seen no sample.
+func (g *Aggregator) Grid() *Grid {
+	if g.Period.Unit == nil || !g.started {
+		return nil
+	}
+	return &g.grid
+}
+
 // Finish closes the last period, fills gaps and returns one series for each function, in their order. The series of DETAIL is empty: its caller has the
 // samples. The Aggregator is spent.
 func (g *Aggregator) Finish() ([]Series, error) {

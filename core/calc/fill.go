@@ -75,22 +75,27 @@ func (f Fill) apply(grid *Grid, start core.Time, s Series) (Series, error) {
 }
 
 // value returns the value of the empty period at t, which lies before s[i] and after s[i-1]; ok is false when it stays empty.
-func (f Fill) value(s Series, i int, t core.Time) (v float64, ok bool) {
-	switch leading, trailing := i == 0, i == len(s.Times); {
+func (f Fill) value(s Series, i int, t core.Time) (v float64, ok bool) { return f.within(t, s, s, i) }
+
+// within is value for periods that begin and end with different values: the gap at t lies after ends[i-1] and before begins[i].
+func (f Fill) within(t core.Time, ends, begins Series, i int) (v float64, ok bool) {
+	switch leading, trailing := i == 0, i == len(begins.Times); {
+	case leading && trailing:
+		return 0, false
 	case f.Mode == FillValue && (f.Extend || !leading && !trailing):
 		return f.Value, true
 	case leading:
-		return s.Values[0], f.Extend
+		return begins.Values[0], f.Extend
 	case trailing:
-		return s.Values[i-1], f.Extend
+		return ends.Values[i-1], f.Extend
 	}
 	switch f.Mode {
 	case FillPrevious:
-		return s.Values[i-1], true
+		return ends.Values[i-1], true
 	case FillNext:
-		return s.Values[i], true
+		return begins.Values[i], true
 	case FillLinear:
-		return Interpolate(t, Point{s.Times[i-1], s.Values[i-1]}, Point{s.Times[i], s.Values[i]}), true
+		return Interpolate(t, Point{ends.Times[i-1], ends.Values[i-1]}, Point{begins.Times[i], begins.Values[i]}), true
 	}
 	return 0, false
 }

@@ -207,6 +207,44 @@ func (g *Grid) startsFrom(k int64) iter.Seq[core.Time] {
 	}
 }
 
+// Period returns the period that the grid repeats.
+func (g *Grid) Period() Period { return g.period }
+
+// After yields the period starts later than t, also those beyond the range that the grid was laid over, until the last date there is.
+func (g *Grid) After(t core.Time) iter.Seq[core.Time] {
+	endless := *g
+	endless.end = math.MaxInt64
+	return endless.startsFrom(endless.indexOf(t) + 1)
+}
+
+// Consecutive reports whether times are period starts that follow each other without a gap. They may lie beyond the range of the grid.
+func (g *Grid) Consecutive(times []core.Time) bool {
+	if len(times) == 0 {
+		return true
+	}
+	k := g.indexOf(times[0])
+	for _, t := range times {
+		if g.boundary(k) != t {
+			return false
+		}
+		k++
+	}
+	return true
+}
+
+// Past returns an end for a range that ended at end and has to go on beyond last: the first time after last that keeps the periods where they were.
+func (p Period) Past(end, last core.Time) core.Time {
+	if p.Align != EndTime {
+		return last + 1
+	}
+	p.Align = StartTime
+	g, err := p.Grid(core.Range{Start: end, End: last + 1}, 0)
+	if err != nil {
+		return last + 1
+	}
+	return g.boundary(g.indexOf(last) + 1)
+}
+
 // Cursor walks a grid forward with samples in ascending order.
 type Cursor struct {
 	grid        *Grid

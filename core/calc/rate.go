@@ -12,6 +12,8 @@ type Rate struct {
 	PerMillis float64
 	// Signed keeps decreases.
 	Signed bool
+	// Decimal makes the differences exact: the values stand for decimal numbers.
+	Decimal bool
 }
 
 // Apply returns the rate between consecutive samples at the time of the later one. NaN values are no operands.
@@ -24,8 +26,14 @@ func (r Rate) Apply(times []core.Time, values []float64) Series {
 		}
 		if before >= 0 && (r.Signed || v >= values[before]) {
 			d := v - values[before]
-			if r.PerMillis > 0 {
-				d = d * r.PerMillis / float64(times[i]-times[before])
+			if r.Decimal {
+				d = decimalDifference(v, values[before])
+			}
+			switch took := float64(times[i] - times[before]); {
+			case r.PerMillis >= 1:
+				d = d * r.PerMillis / took
+			case r.PerMillis > 0: // 1e-6 is no exact double, its inverse is
+				d /= took * (1 / r.PerMillis)
 			}
 			out.add(times[i], d)
 		}

@@ -37,7 +37,7 @@ func (r Regular) Apply(times []core.Time, values []float64) (Series, error) {
 	if n.next == len(times) {
 		return Series{}, nil
 	}
-	grid, err := r.Period.Grid(r.Range, n.firstIn(r.Range))
+	grid, err := r.Grid(times, values)
 	if err != nil {
 		return Series{}, err
 	}
@@ -60,6 +60,12 @@ func (r Regular) Apply(times []core.Time, values []float64) (Series, error) {
 		}
 	}
 	return out, nil
+}
+
+// Grid returns the times at which Apply looks.
+func (r Regular) Grid(times []core.Time, values []float64) (Grid, error) {
+	n := neighbours{times: times, values: values}
+	return r.Period.Grid(r.Range, n.firstIn(r.Range))
 }
 
 // value computes the value at t from the samples around it.

@@ -153,6 +153,9 @@ func index(v, key Value) Value {
 	switch v.kind {
 	case kindMap:
 		return Text(v.dict.Get(strings.ToLower(key.String())))
+	case kindDate:
+		m, _ := v.member(strings.ToLower(key.String()))
+		return m
 	case kindList:
 		if f, ok := key.number(); ok && f >= 0 && f < float64(len(v.list)) {
 			return Text(v.list[int(f)])
@@ -245,6 +248,9 @@ func (c *compiler) method(n *node) (eval, error) {
 		if f, ok := functionNamed(of.text + "." + n.text); ok {
 			return c.function(n, f, n.args[1:])
 		}
+	}
+	if f, ok, err := c.dateMethod(n); ok {
+		return f, err
 	}
 	args, err := c.nodes(n.args)
 	if err != nil {

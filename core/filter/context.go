@@ -18,6 +18,8 @@ const (
 	Properties                // keyTagExpression; a bare name is a key, or else a tag
 	Samples                   // persistence filter of a metric
 	Rows                      // row filter of CSV parsers
+	RawSamples                // sampleFilter of series queries
+	Versions                  // versionFilter of series queries
 )
 
 // Env gives an expression the values of one record.
@@ -68,6 +70,11 @@ func (c Context) fieldOf(word string) (field, bool) {
 			field{"tags", otherField})
 	case Rows:
 		return pick(word, field{"timestamp", otherField}, field{"row", otherField})
+	case RawSamples:
+		return pick(word, field{"value", otherField}, field{"date", otherField})
+	case Versions:
+		return pick(word, field{"value", otherField}, field{"version_status", textField}, field{"version_source", textField},
+			field{"version_time", otherField})
 	}
 	return field{}, false
 }
@@ -147,9 +154,7 @@ func (e EntityEnv) Lookup(name string) Value {
 	case "createdDate":
 		return Date(e.Created)
 	case "versionDate":
-		if e.Versioned != 0 {
-			return Date(e.Versioned)
-		}
+		return Date(e.VersionDate())
 	case "tags":
 		return MapOf(StringMap(e.Tags))
 	}

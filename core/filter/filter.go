@@ -116,6 +116,9 @@ func (r *run) entity() string {
 
 // order compares two values; a text next to a date is read as a date.
 func (r *run) order(a, b Value) ordering {
+	if o, ok := orderClocks(a, b); ok {
+		return o
+	}
 	switch {
 	case a.kind == kindDate && b.kind == kindText:
 		b = r.asDate(b)

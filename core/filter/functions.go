@@ -103,6 +103,7 @@ var worldFunctions = []function{
 		r.note(err)
 		return MapOf(StringMap(tags))
 	}},
+	{name: "filter_by_time_of_day", min: 2, max: 2, call: timeOfDay},
 	{name: "date", min: 1, max: 1, call: func(r *run, a []Value) Value {
 		t, err := r.date(a[0].String())
 		r.note(err)

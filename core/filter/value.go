@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -18,6 +19,7 @@ const (
 	kindText
 	kindSeverity
 	kindDate
+	kindClock
 	kindList
 	kindMap
 )
@@ -25,10 +27,11 @@ const (
 // Value is what a variable or a part of an expression holds. The zero Value is null.
 type Value struct {
 	kind kind
-	num  float64 // number; 1 for true; Unix ms of a date; code of a severity
+	num  float64 // number; 1 for true; Unix ms of a date; ms since midnight of a time of day; code of a severity
 	text string
 	list []string
 	dict Map
+	zone *time.Location // of a date; nil = UTC
 }
 
 // Map is a value with members, such as tags.
@@ -107,7 +110,7 @@ func (v Value) truth() bool {
 		return v.num != 0 && !math.IsNaN(v.num)
 	case kindText:
 		return v.text != ""
-	case kindSeverity, kindDate:
+	case kindSeverity, kindDate, kindClock:
 		return true
 	}
 	return v.size() > 0
@@ -135,6 +138,8 @@ func (v Value) String() string {
 		return strconv.FormatFloat(v.num, 'f', -1, 64)
 	case kindDate:
 		return core.Time(v.num).Std().Format("2006-01-02T15:04:05.000Z")
+	case kindClock:
+		return clockText(v.num)
 	case kindList:
 		return strings.Join(v.list, ",")
 	}

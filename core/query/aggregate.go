@@ -1,7 +1,7 @@
 package query
 
 import (
-	"iter"
+	"context"
 	"math"
 	"strings"
 
@@ -18,6 +18,7 @@ type Aggregate struct {
 	Threshold      *Threshold
 	WorkingMinutes *WorkingMinutes
 	Calendar       string
+	Order          *int // place among the transformations, when the request has no list
 }
 
 // Period is a length of time with an alignment.
@@ -42,8 +43,8 @@ type Threshold struct{ Min, Max *float64 }
 type WorkingMinutes struct{ Start, End int }
 
 // stage validates the aggregation and prepares it for the range of the query.
-func (a *Aggregate) stage(r core.Range, m dates.Moment) (stage, error) {
-	g := calc.Aggregation{Range: r}
+func (a *Aggregate) stage(s setting) (stage, error) {
+	g := calc.Aggregation{Range: s.Range}
 	if len(a.Types) == 0 {
 		return stage{}, invalid("Aggregation type is required")
 	}
@@ -57,9 +58,9 @@ func (a *Aggregate) stage(r core.Range, m dates.Moment) (stage, error) {
 	if err := a.limits(&g); err != nil {
 		return stage{}, err
 	}
-	g.Period.Zone = m.Zone
+	g.Period.Zone = s.Zone
 	if a.Period != nil {
-		period, err := a.Period.resolve(m)
+		period, err := a.Period.resolve(s.Moment)
 		if err != nil {
 			return stage{}, err
 		}
@@ -75,8 +76,18 @@ func (a *Aggregate) stage(r core.Range, m dates.Moment) (stage, error) {
 	if err := g.Validate(); err != nil {
 		return stage{}, invalid(err.Error())
 	}
-	run := func(in iter.Seq2[*Result, error]) iter.Seq2[*Result, error] { return a.run(g, in) }
-	return stage{name: "AGGREGATE", run: run}, nil
+	names, echoes := a.names(), [][]byte{}
+	for _, name := range names {
+		echoes = append(echoes, a.appendJSON(nil, name))
+	}
+	return mapped("AGGREGATE", func(_ context.Context, _ *execution, r *Result) ([]*Result, error) {
+		out, err := aggregated(g, r)
+		for i, one := range out {
+			one.Echo = with(r.Echo, "aggregate", echoes[i])
+			one.Lineage = r.Lineage + "/" + names[i]
+		}
+		return out, err
+	}), nil
 }
 
 func invalid(text string) error {
@@ -149,38 +160,33 @@ func (i *Interpolation) resolve() (calc.Fill, error) {
 	return fill, nil
 }
 
-// run computes series by series. A series for which no function gives a value is left out: placeholders are made elsewhere.
-func (a *Aggregate) run(g calc.Aggregation, in iter.Seq2[*Result, error]) iter.Seq2[*Result, error] {
-	names := a.names()
-	return func(yield func(*Result, error) bool) {
-		for r, err := range in {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			g.Decimal = r.Decimal
-			series, err := calc.Aggregate(g, r.Samples.Times, r.Samples.Values)
-			if err != nil {
-				yield(nil, invalid(err.Error()))
-				return
-			}
-			outputs, some := make([]*Result, len(series)), false
-			for i, s := range series {
-				out := *r
-				out.Aggregate = a.echo(names[i])
-				if g.Functions[i].Kind != calc.KindDetail {
-					out.Samples, out.Computed = Samples{Times: s.Times, Values: s.Values}, true
-				}
-				some = some || out.Samples.Len() > 0
-				outputs[i] = &out
-			}
-			for _, out := range outputs {
-				if some && !yield(out, nil) {
-					return
-				}
-			}
-		}
+// aggregated computes one result for each function. A series for which no function gives a value gives no result: placeholders are made elsewhere.
+func aggregated(g calc.Aggregation, r *Result) ([]*Result, error) {
+	g.Decimal, g.Range = r.Decimal, r.reach(g.Range, g.Period)
+	a, err := calc.NewAggregator(g)
+	if err == nil {
+		err = a.Add(r.Samples.Times, r.Samples.Values)
 	}
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	series, err := a.Finish()
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	outputs, some := make([]*Result, len(series)), false
+	for i, s := range series {
+		out := *r
+		if g.Functions[i].Kind != calc.KindDetail {
+			out.compute(s, a.Grid())
+		}
+		some = some || out.Samples.Len() > 0
+		outputs[i] = &out
+	}
+	if !some {
+		return nil, nil
+	}
+	return outputs, nil
 }
 
 // names lists the functions as they are echoed: in capitals, in the spelling sent.
@@ -192,17 +198,10 @@ func (a *Aggregate) names() []string {
 	return names
 }
 
-// AggregateEcho is the aggregation as an answer repeats it: what was sent, the function of this series, and the alignment.
-type AggregateEcho struct {
-	Type string
-	*Aggregate
-}
-
-func (a *Aggregate) echo(name string) *AggregateEcho { return &AggregateEcho{name, a} }
-
-func (a *AggregateEcho) appendJSON(b []byte) []byte {
+// appendJSON appends the aggregation as an answer repeats it: what was sent, the function of one series, and the alignment.
+func (a *Aggregate) appendJSON(b []byte, function string) []byte {
 	o := openObject(b)
-	o.text("type", a.Type)
+	o.text("type", function)
 	if p := a.Period; p != nil {
 		o.name("period")
 		o.b = p.appendJSON(o.b)

@@ -193,7 +193,7 @@ func AppendProperty(b []byte, r *Property) []byte {
 	o.text("entity", r.Entity)
 	if r.Meta != nil {
 		o.name("meta")
-		o.b = append(AppendEntity(append(o.b, `{"entity":`...), *r.Meta), '}')
+		o.b = append(AppendEntity(append(o.b, `{"entity":`...), r.Meta, MetaFields{Tags: AllTags}), '}')
 	}
 	o.tags("key", r.Key)
 	o.tags("tags", r.Tags)

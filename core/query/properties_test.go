@@ -82,7 +82,7 @@ func TestPropertyExamples(t *testing.T) {
 	q.AddMeta, q.Limit = true, 1
 	s.document(core.DocEntity, "srv-2", `{"label":"S"}`)
 	expect(t, "meta", records(t, s.source(), q), strings.Replace(r1, `"key"`,
-		`"meta":{"entity":{"name":"srv-2","enabled":true,"label":"S","tags":{},"createdDate":"2030-01-01T00:00:00.000Z"}},"key"`, 1))
+		`"meta":{"entity":{"name":"srv-2","enabled":true,"label":"S","tags":{},"createdDate":"2030-01-01T00:00:00.000Z","versionDate":"2030-01-01T00:00:00.001Z"}},"key"`, 1))
 }
 
 // Example C: key match of queries and deletions.

@@ -2,10 +2,12 @@ package query
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
+	"github.com/tidemark-db/tidemark/core/dates"
 )
 
 // SeriesType is the store that a series is read from.
@@ -17,6 +19,9 @@ const (
 	ForecastDeviation SeriesType = "FORECAST_DEVIATION"
 	Reconstructed     SeriesType = "RECONSTRUCTED"
 )
+
+// stores are those of the types that are stored.
+var stores = map[SeriesType]core.Kind{History: core.Measured, Forecast: core.Predicted, ForecastDeviation: core.Deviation}
 
 // TimeFormat is how times of samples are printed.
 type TimeFormat uint8
@@ -33,22 +38,33 @@ type Result struct {
 	Metric    string
 	Tags      core.Tags
 	Type      SeriesType
-	Aggregate *AggregateEcho // of this series; nil when none was asked for
-	Order     []string       // transformations that ran, in order
-	Warning   string
-	Meta      *Meta
-	Samples   Samples
+	// ForecastName is the name of a stored forecast, "" for the default one.
+	ForecastName string
+	Echo         []Part   // what the answer repeats of the transformations, in the order of the answer
+	Order        []string // transformations that ran, in order
+	Warning      string
+	Meta         *Meta
+	Samples      Samples
 
 	Decimal   bool // of a metric whose values are decimal numbers: what is computed from them is exact
 	Computed  bool // values come from a calculation: printed with a fraction digit
 	Format    TimeFormat
 	Versioned bool // print versions
+
+	// Grid is the row of times that the samples stand on, without gaps. It is set only for a result that is regular by construction: of an
+	// interpolation, of an aggregation or a group with a period, and of what keeps every one of their times. Samples as stored have none.
+	Grid *calc.Grid
+	// Lineage tells the outputs of earlier stages with several outputs apart: a group merges only results with the same.
+	Lineage string
+	// Before and After are the samples next to the range, which only an interpolation with outer boundaries loads.
+	Before, After *calc.Point
 }
 
-// Meta is what addMeta adds to a result; absent parts are nil.
+// Meta is what addMeta adds to a result, and the placement of a group; absent parts are nil.
 type Meta struct {
 	Metric *core.Metric
 	Entity *core.Entity
+	Place  *placed
 }
 
 // AppendJSON appends the result as one JSON object.
@@ -59,9 +75,10 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	o.text("metric", r.Metric)
 	o.tags("tags", r.Tags)
 	o.text("type", string(r.Type))
-	if r.Aggregate != nil {
-		o.name("aggregate")
-		o.b = r.Aggregate.appendJSON(o.b)
+	o.optional("forecastName", r.ForecastName)
+	for _, p := range r.Echo {
+		o.name(p.Name)
+		o.b = append(o.b, p.JSON...)
 	}
 	if len(r.Order) > 0 {
 		o.name("transformationOrder")
@@ -88,11 +105,14 @@ func (m *Meta) appendJSON(b []byte) []byte {
 	o := openObject(b)
 	if m.Metric != nil {
 		o.name("metric")
-		o.b = AppendMetric(o.b, *m.Metric)
+		o.b = AppendMetric(o.b, m.Metric, MetaFields{Tags: AllTags})
 	}
 	if m.Entity != nil {
 		o.name("entity")
-		o.b = AppendEntity(o.b, *m.Entity)
+		o.b = AppendEntity(o.b, m.Entity, MetaFields{Tags: AllTags})
+	}
+	if m.Place != nil {
+		m.Place.appendMeta(&o)
 	}
 	return o.close()
 }
@@ -101,12 +121,18 @@ func (r *Result) appendSamples(b []byte) []byte {
 	b = append(b, '[')
 	s := &r.Samples
 	texts, decimals, versions := s.Texts, s.Decimals, s.Versions
+	var clock isoClock
+	const usual = 48 // bytes of a sample
+	b = slices.Grow(b, usual*len(s.Times))
 	for i, t := range s.Times {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, '{')
-		b = r.appendTime(b, t)
+		if r.Format == Millis {
+			b = strconv.AppendInt(append(b, `{"t":`...), int64(t), 10)
+		} else {
+			b = append(clock.append(append(b, `{"d":"`...), t), '"')
+		}
 		b = append(b, `,"v":`...)
 		if len(decimals) > 0 && int(decimals[0].Index) == i {
 			b = appendDecimal(b, decimals[0].Decimal)
@@ -128,6 +154,30 @@ func (r *Result) appendSamples(b []byte) []byte {
 		b = append(b, '}')
 	}
 	return append(b, ']')
+}
+
+// isoClock prints times that mostly lie in the minute of the one before: what the two share is kept as text.
+type isoClock struct {
+	minute core.Time // since 1970
+	text   [len("2021-05-03T10:00:")]byte
+	set    bool
+}
+
+func (c *isoClock) append(b []byte, t core.Time) []byte {
+	if t < core.MinTime || t > core.MaxTime {
+		return dates.AppendISO(b, t)
+	}
+	const minute = 60_000
+	if m := t / minute; !c.set || m != c.minute {
+		var full [len("2021-05-03T10:00:00.000Z")]byte
+		copy(c.text[:], dates.AppendISO(full[:0], m*minute))
+		c.minute, c.set = m, true
+	}
+	ms := int(t % minute)
+	second := ms / 1000
+	ms %= 1000
+	b = append(b, c.text[:]...)
+	return append(b, byte('0'+second/10), byte('0'+second%10), '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
 }
 
 func (r *Result) appendVersion(b []byte, v core.VersionAt) []byte {

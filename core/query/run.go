@@ -10,12 +10,6 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// stage turns the results of the stage before it into its own. It keeps their order by entity and tags.
-type stage struct {
-	name string // upper case, echoed
-	run  func(in iter.Seq2[*Result, error]) iter.Seq2[*Result, error]
-}
-
 // Run reads and yields the results of the query in the order of the answer: by entity, tags and function. It yields at least one, a placeholder when
 // nothing was found; and at most one error, the last. What it yields belongs to the caller.
 func (p *Plan) Run(ctx context.Context, src Source) iter.Seq2[*Result, error] {
@@ -36,9 +30,6 @@ type execution struct {
 // answer emits the results, with the placeholders of concrete entities in their places. emit returns false when no more is wanted.
 func (e *execution) answer(ctx context.Context, emit func(*Result) bool) error {
 	if err := e.authorise(e.query.Entities.Names); err != nil {
-		return err
-	}
-	if err := e.unsupported(); err != nil {
 		return err
 	}
 	waiting, err := e.concrete(ctx)
@@ -81,19 +72,13 @@ func (e *execution) answer(ctx context.Context, emit func(*Result) bool) error {
 	return nil
 }
 
-// unsupported refuses what only a look at the metric shows.
-func (e *execution) unsupported() error {
-	if m, ok := e.Catalog.Metric(e.query.Metric); ok && m.Versioned && e.request.Versioned {
-		return core.Errorf(core.Unimplemented, "not implemented: series query field 'versioned' for a versioned metric")
-	}
-	return nil
-}
-
 // concrete returns the entities that get a placeholder when they have no samples, in order: those named, and the members of a group. The single
 // entity of a query has the placeholder of the query.
 func (e *execution) concrete(ctx context.Context) ([]string, error) {
 	f := e.query.Entities
 	switch {
+	case e.request.Group.merges(), e.evaluation != nil: // one result may stand for several
+		return nil, nil
 	case !blank(e.request.Entities.Entity) || f.Expression != "":
 		return nil, nil
 	case f.Group == "":
@@ -136,7 +121,7 @@ func (e *execution) members(ctx context.Context, name string) ([]string, error) 
 
 // warn returns what makes the whole query a placeholder: a tag expression that does not parse, or a name that nothing has.
 func (e *execution) warn() string {
-	if e.warning != "" {
+	if e.warning != "" || e.evaluation != nil {
 		return e.warning
 	}
 	if names := e.query.Entities.Names; !blank(e.request.Entities.Entity) && len(names) == 1 {
@@ -171,7 +156,7 @@ func notFound(kind, name string) string {
 func (e *execution) placeholder(entity, warning string) *Result {
 	r := &Result{Entity: entity, Metric: e.query.Metric, Tags: e.requestedTags(), Warning: warning}
 	if a := e.request.Aggregate; a != nil {
-		r.Aggregate = a.echo(a.names()[0])
+		r.Echo = with(nil, "aggregate", a.appendJSON(nil, a.names()[0]))
 	}
 	r = e.finish(r)
 	r.Order = nil
@@ -191,23 +176,30 @@ func (e *execution) requestedTags() core.Tags {
 
 // finish adds what every result of the query has.
 func (e *execution) finish(r *Result) *Result {
-	r.RequestID, r.Type, r.Format, r.Versioned = e.request.RequestID, e.kind, e.format, e.request.Versioned
-	for _, s := range e.stages {
-		r.Order = append(r.Order, s.name)
+	r.RequestID, r.Format, r.Versioned = e.request.RequestID, e.format, e.request.Versioned
+	if r.Type == "" { // a forecast sets its own
+		r.Type = e.kind
 	}
+	if r.Type == Forecast || r.Type == ForecastDeviation {
+		r.ForecastName = e.query.Forecast
+	}
+	r.Order = e.names
 	if e.request.AddMeta {
-		r.Meta = e.meta(r.Entity)
+		r.Meta = e.meta(r)
 	}
 	return r
 }
 
 // meta is absent unless the entity or the metric exists.
-func (e *execution) meta(entity string) *Meta {
+func (e *execution) meta(r *Result) *Meta {
 	var m Meta
-	if metric, ok := e.Catalog.Metric(e.query.Metric); ok {
+	if r.Meta != nil {
+		m.Place = r.Meta.Place
+	}
+	if metric, ok := e.Catalog.Metric(r.Metric); ok {
 		m.Metric = &metric
 	}
-	if found, ok := e.Catalog.Entity(entity); ok {
+	if found, ok := e.Catalog.Entity(r.Entity); ok {
 		m.Entity = &found
 	}
 	if m == (Meta{}) {
@@ -219,8 +211,11 @@ func (e *execution) meta(entity string) *Meta {
 // results loads the series, runs the stages and cuts to the limit.
 func (e *execution) results(ctx context.Context) iter.Seq2[*Result, error] {
 	in := e.load(ctx)
+	if e.evaluation != nil {
+		in = e.evaluated(ctx)
+	}
 	for _, s := range e.stages {
-		in = s.run(in)
+		in = s.run(ctx, e, in)
 	}
 	return func(yield func(*Result, error) bool) {
 		for r, err := range in {
@@ -248,7 +243,7 @@ func (e *execution) limit(s *Samples) {
 // load yields every selected series that has samples in the range, in key order.
 func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		if e.kind != History || e.query.Range.Empty() {
+		if _, stored := stores[e.kind]; !stored || e.query.Range.Empty() {
 			return
 		}
 		allowed, err := e.inserted(ctx)
@@ -259,7 +254,7 @@ func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 		m, _ := e.Catalog.Metric(e.query.Metric)
 		unlimited, decimal := e.request.Limit <= 0 && !m.Versioned, m.DataType == core.TypeDecimal
 		count := 0
-		for r, err := range e.merged(ctx) {
+		for r, err := range e.selected(ctx) {
 			if err == nil && allowed != nil && !allowed[key(r)] {
 				continue
 			}
@@ -273,6 +268,11 @@ func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 			}
 			if err == nil && e.request.Cache && !e.dates.Contains(r.Samples.Times[0]) {
 				continue
+			}
+			if err == nil && !e.filters.idle() {
+				if err = e.filters.apply(&r.Samples); err == nil && r.Samples.Len() == 0 && r.Before == nil && r.After == nil {
+					continue
+				}
 			}
 			if !yield(r, err) || err != nil {
 				return
@@ -310,10 +310,19 @@ func key(r *Result) string {
 	return string(core.SeriesKey{Metric: r.Metric, Entity: r.Entity, Tags: r.Tags}.Append(nil))
 }
 
+// selected yields the series of the query with their samples, and with those next to the range where an interpolation wants them.
+func (e *execution) selected(ctx context.Context) flow {
+	q := e.scoped()
+	if !e.outer || e.request.Cache {
+		return e.merged(ctx, q)
+	}
+	return e.surrounded(ctx, q)
+}
+
 // merged puts the blocks of each series together.
-func (e *execution) merged(ctx context.Context) iter.Seq2[*Result, error] {
+func (e *execution) merged(ctx context.Context, q core.SeriesQuery) flow {
 	return func(yield func(*Result, error) bool) {
-		q := e.scoped()
+		held := e.hold()
 		var current *Result
 		for b, err := range alive(ctx, e.Reader.Series(ctx, q)) {
 			if err != nil {
@@ -329,6 +338,11 @@ func (e *execution) merged(ctx context.Context) iter.Seq2[*Result, error] {
 				}
 				k := b.Key.Clone()
 				current = &Result{Metric: k.Metric, Entity: k.Entity, Tags: k.Tags}
+				held.count = 0
+			}
+			if err := held.add(len(b.Times)); err != nil {
+				yield(nil, err)
+				return
 			}
 			if !q.NewestFirst {
 				current.Samples.add(b)

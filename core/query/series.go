@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -36,8 +37,18 @@ type Series struct {
 	AddMeta     bool
 	Timezone    string
 
+	Interpolate         *Regularize
+	Group               *Group
+	Rate                *Rate
 	Aggregate           *Aggregate
+	Smooth              *Smooth
+	Downsample          *Downsample
+	Forecast            *ForecastSpec
+	Evaluate            *Evaluate
 	TransformationOrder []string
+	// Name and Inputs serve Evaluate: the name of the query itself as an input, and more inputs, of which only name and filters count.
+	Name   string
+	Inputs []Series
 	// Transformations holds the text of those that are asked for by name but not built, such as group.
 	Transformations map[string]string
 }
@@ -59,12 +70,19 @@ type Plan struct {
 	maxInsert  core.Time // exclusive
 	insertTest bool
 	warning    string // the tag expression does not parse: the answer is a placeholder
+	filters    sampleFilters
 	stages     []stage
+	names      []string    // of all transformations that run, upper case
+	outer      bool        // the samples next to the range are loaded too
+	evaluation *evaluation // takes the place of loading; nil = none
 }
 
 // Validate judges the whole request before any name is looked up. m.Now is the instant that all queries of the request share, m.Zone the zone of the
 // server, which the request may override.
 func (s Series) Validate(m dates.Moment) (*Plan, error) {
+	if s.Evaluate != nil {
+		return s.validateEvaluation(m)
+	}
 	m, err := inZone(m, s.Timezone)
 	if err != nil {
 		return nil, err
@@ -89,6 +107,9 @@ func (s Series) Validate(m dates.Moment) (*Plan, error) {
 		return nil, err
 	}
 	if err = p.unbuilt(); err != nil {
+		return nil, err
+	}
+	if err = p.compileFilters(m); err != nil {
 		return nil, err
 	}
 	p.selection()
@@ -142,19 +163,58 @@ func (p *Plan) transform(m dates.Moment) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range order {
-		if name == "aggregate" && p.request.Aggregate != nil {
-			s, err := p.request.Aggregate.stage(p.dates, m)
-			if err != nil {
-				return err
-			}
-			p.stages = append(p.stages, s)
+	asked := p.request.asked()
+	set := setting{Moment: m, Range: p.dates}
+	for i, name := range order {
+		t := asked[name]
+		if t == nil {
+			continue
+		}
+		set.Inherited = nil
+		if a := p.request.Aggregate; a != nil && slices.Contains(order[i:], "aggregate") {
+			set.Inherited = a.Period
+		}
+		s, err := t.stage(set)
+		if err != nil {
+			return err
+		}
+		p.stages, p.names = append(p.stages, s), append(p.names, s.name)
+		if name == "interpolate" && len(p.stages) == 1 { // other stages would compute with samples that are not asked for
+			p.outer = p.request.Interpolate.outer()
 		}
 	}
 	return nil
 }
 
-// order lists all transformations: those of the request first, the others after them in default order.
+// asked returns the transformations of the request by name.
+func (s Series) asked() map[string]transformation {
+	m := map[string]transformation{}
+	if s.Interpolate != nil {
+		m["interpolate"] = s.Interpolate
+	}
+	if s.Group != nil {
+		m["group"] = s.Group
+	}
+	if s.Rate != nil {
+		m["rate"] = s.Rate
+	}
+	if s.Aggregate != nil {
+		m["aggregate"] = s.Aggregate
+	}
+	if s.Smooth != nil {
+		m["smooth"] = s.Smooth
+	}
+	if s.Downsample != nil {
+		m["downsample"] = s.Downsample
+	}
+	if s.Forecast != nil {
+		m["forecast"] = s.Forecast
+	}
+	return m
+}
+
+// order lists all transformations: those of the request first, the others after them in default order. Without a list the numbers decide that the
+// transformations carry themselves.
 func (s Series) order() ([]string, error) {
 	var order []string
 	for _, name := range s.TransformationOrder {
@@ -166,12 +226,49 @@ func (s Series) order() ([]string, error) {
 			order = append(order, name)
 		}
 	}
+	listed := len(order)
 	for _, name := range transformations {
 		if !slices.Contains(order, name) {
 			order = append(order, name)
 		}
 	}
+	if listed == 0 {
+		numbers := s.numbers()
+		slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(numbers[a], numbers[b]) })
+	}
 	return order, nil
+}
+
+// numbers returns the places that transformations ask for themselves; lower ones run first, 0 is the default.
+func (s Series) numbers() map[string]int {
+	m := map[string]int{}
+	number := func(name string, order *int) {
+		if order != nil {
+			m[name] = *order
+		}
+	}
+	if s.Group != nil {
+		number("group", s.Group.Order)
+	}
+	if s.Rate != nil {
+		number("rate", s.Rate.Order)
+	}
+	if s.Aggregate != nil {
+		number("aggregate", s.Aggregate.Order)
+	}
+	if s.Evaluate != nil {
+		number("evaluate", s.Evaluate.Order)
+	}
+	if s.Smooth != nil {
+		number("smooth", s.Smooth.Order)
+	}
+	if s.Downsample != nil {
+		number("downsample", s.Downsample.Order)
+	}
+	if s.Forecast != nil {
+		number("forecast", s.Forecast.Order)
+	}
+	return m
 }
 
 // unbuilt refuses what this server does not do: a wrong answer would be worse.
@@ -181,17 +278,9 @@ func (p *Plan) unbuilt() error {
 		return core.Errorf(core.Unimplemented, "not implemented: series query field '%s'", field)
 	}
 	for _, name := range transformations {
-		if _, asked := s.Transformations[name]; asked && name != "aggregate" {
+		if _, asked := s.Transformations[name]; asked {
 			return missing(name)
 		}
-	}
-	switch {
-	case !blank(s.SampleFilter):
-		return missing("sampleFilter")
-	case !blank(s.VersionFilter):
-		return missing("versionFilter")
-	case p.kind == Forecast || p.kind == ForecastDeviation:
-		return core.Errorf(core.Unimplemented, "not implemented: series query type '%s'", p.kind)
 	}
 	return nil
 }
@@ -209,11 +298,15 @@ func (p *Plan) selection() {
 			p.warning = "IllegalStateException: " + err.Error()
 		}
 	}
+	q.Kind, q.Versions = stores[p.kind], p.versions()
+	if q.Kind != core.Measured {
+		q.Forecast = s.ForecastName
+	}
 	if s.Cache { // the newest sample of all decides, not the newest in the range
 		q.Range, q.NewestFirst, q.Limit = core.AllTime, true, 1
 		return
 	}
-	if len(p.stages) == 0 && s.Limit > 0 {
+	if len(p.stages) == 0 && s.Limit > 0 && p.filters.idle() {
 		q.NewestFirst, q.Limit = !strings.EqualFold(s.Direction, "ASC"), s.Limit
 	}
 }

@@ -390,8 +390,8 @@ func TestSeriesErrors(t *testing.T) {
 		{with(func(q *query.Series) { q.Direction = "UP" }), core.Invalid, ill + "Unknown direction: UP"},
 		{with(func(q *query.Series) { q.TimeFormat = "seconds" }), core.Invalid, ill + "Unknown timeFormat: seconds"},
 		{with(func(q *query.Series) { q.TransformationOrder = []string{"AGGREGATE", "sort"} }), core.Invalid, ill + "Unknown transformation: sort"},
-		{with(func(q *query.Series) { q.Type = "forecast" }), core.Unimplemented, "not implemented: series query type 'FORECAST'"},
-		{with(func(q *query.Series) { q.SampleFilter = "value > 0" }), core.Unimplemented, "not implemented: series query field 'sampleFilter'"},
+		{with(func(q *query.Series) { q.SampleFilter = "value >" }), core.Invalid, "Syntax error"},
+		{with(func(q *query.Series) { q.VersionFilter = "value >" }), core.Invalid, "Syntax error"},
 		{with(func(q *query.Series) { q.Transformations = map[string]string{"group": "{}"} }), core.Unimplemented, "not implemented: series query field 'group'"},
 		{with(func(q *query.Series) { q.Aggregate = &query.Aggregate{} }), core.Invalid, ill + "Aggregation type is required"},
 		{with(func(q *query.Series) { q.Aggregate = &query.Aggregate{Types: []string{"AVERAGE"}} }), core.Invalid, ill + `unknown aggregate function "AVERAGE"`},
@@ -484,14 +484,8 @@ func TestVersionedMetric(t *testing.T) {
 		t.Errorf("metric without versions: got %s", got)
 	}
 	s.document(core.DocMetric, "flow", `{"versioned":true}`)
-	p, err := q.Validate(moment)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err = range p.Run(t.Context(), s.source()) {
-	}
-	if core.CodeOf(err) != core.Unimplemented {
-		t.Errorf("got %v, want code unimplemented", err)
+	if got, want := answer(t, s.source(), q), `"data":[{"d":"2021-05-03T10:00:30.000Z","v":4}]}`; !strings.HasSuffix(got, want) {
+		t.Errorf("sample from before the metric kept versions: got %s", got)
 	}
 }
 

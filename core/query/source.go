@@ -14,6 +14,10 @@ type Source struct {
 	Reader  core.Reader
 	Catalog core.Catalog
 	Scope   core.Scope
+	// Samples is how many samples a query may hold at one time; 0 = DefaultSamples.
+	Samples int
+	// ForecastSamples is how many samples one forecast may read, and how many it may give; 0 = DefaultForecastSamples.
+	ForecastSamples int
 }
 
 // alive yields what in yields until ctx ends. What a query does with a record, such as evaluating an expression, may take much longer than reading it:
