@@ -58,7 +58,7 @@ func (p *Parser) Line(b *core.Batch, line []byte) error {
 	case "entity":
 		err = p.entity(b, &c)
 	default:
-		return core.Errorf(core.Invalid, "Invalid command: %s", excerpt(c.text))
+		return core.Wrap(core.Invalid, errUnknown, "Invalid command: "+excerpt(c.text))
 	}
 	if err == nil {
 		return nil
@@ -118,9 +118,9 @@ func (m *moment) set(c *cursor, f *field) error {
 	}
 	switch {
 	case err != nil:
-		return c.fault(f.at, "bad time %q", f.value)
+		return c.reject(BadTime, f.at, "bad time %q", f.value)
 	case !t.Storable():
-		return c.fault(f.at, "time %q is outside 1970-01-01T00:00:00Z to 2106-02-07T06:59:59.999Z", f.value)
+		return c.reject(BadTime, f.at, "time %q is outside 1970-01-01T00:00:00Z to 2106-02-07T06:59:59.999Z", f.value)
 	case rank >= m.rank:
 		m.time, m.rank = t, rank
 	}
@@ -149,7 +149,7 @@ func strictBool(c *cursor, f *field) (bool, error) {
 // lowerName checks and lower-cases a value that is a name.
 func lowerName(c *cursor, f *field) (string, error) {
 	if !validName(f.value) {
-		return "", c.fault(f.at, "invalid name %q: names have no blanks and only printable characters", f.value)
+		return "", c.reject(BadName, f.at, "invalid name %q: names have no blanks and only printable characters", f.value)
 	}
 	return strings.ToLower(f.value), nil
 }
@@ -230,7 +230,7 @@ func (p *Parser) series(b *core.Batch, c *cursor) error {
 		case "m":
 			n, ok := ParseNumber(f.value)
 			if !ok {
-				return c.fault(f.at, "%q is not a number", f.value)
+				return c.reject(BadValue, f.at, "%q is not a number", f.value)
 			}
 			p.fields = append(p.fields, sampleField{metric: f.name, number: n})
 		case "x":

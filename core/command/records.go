@@ -156,7 +156,7 @@ func (p *Parser) messageTag(c *cursor, f *field, record *core.Message) error {
 	switch f.name {
 	case "type", "source":
 		if value != "" && !validName(value) {
-			return c.fault(f.at, "invalid %s %q: names have no blanks and only printable characters", f.name, value)
+			return c.reject(BadName, f.at, "invalid %s %q: names have no blanks and only printable characters", f.name, value)
 		}
 		if f.name == "type" {
 			record.Type = strings.ToLower(value)

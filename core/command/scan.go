@@ -91,7 +91,7 @@ func (c *cursor) name() (string, error) {
 	}
 	c.pos++
 	if !validName(text) {
-		return "", c.fault(start, "invalid name %q: names have no blanks and only printable characters", text)
+		return "", c.reject(BadName, start, "invalid name %q: names have no blanks and only printable characters", text)
 	}
 	return strings.ToLower(text), nil
 }
@@ -155,15 +155,22 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// fault is an error at a place of the command; columns count characters from 1.
+// fault is a fault of the grammar at a place of the command.
 func (c *cursor) fault(at int, format string, args ...any) error {
+	return c.reject(BadSyntax, at, format, args...)
+}
+
+// reject is a fault at a place of the command; columns count characters from 1.
+func (c *cursor) reject(reason Reason, at int, format string, args ...any) error {
 	column := utf8.RuneCountInString(c.text[:at]) + 1
-	return fmt.Errorf("column %d: %s", column, fmt.Sprintf(format, args...))
+	return Rejectf(reason, "column %d: %s", column, fmt.Sprintf(format, args...))
 }
 
 func isBlank(b byte) bool { return b == ' ' || b == '\t' }
 
-// validName reports whether s is a name: printable characters of any script, without blanks.
+// ValidName reports whether s can name an entity, a metric or a tag: printable characters of any script, without blanks.
+func ValidName(s string) bool { return validName(s) }
+
 func validName(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b <= ' ' || b == 0x7f {

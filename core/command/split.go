@@ -27,15 +27,24 @@ const MaxLength = 128 << 10
 // ErrTooLong is the error of a command longer than MaxLength. The splitter has then skipped to the end of its line.
 var ErrTooLong = core.Errorf(core.TooLarge, "command is longer than %d characters", MaxLength)
 
+// ErrCrowded is the error of a stream whose Reserve allows no room for a command that has begun.
+var ErrCrowded = core.Errorf(core.Unavailable, "too many unfinished commands at once, try again")
+
 const (
 	// maxBytes is what MaxLength characters take at most in UTF-8; past it no counting is needed.
 	maxBytes = MaxLength * utf8.UTFMax
-	// readSize is how much the buffer of a splitter starts with: some hundred ordinary commands.
-	readSize = 64 << 10
+	// leastRead is how much the buffer of a splitter starts with: thousands of connections that say little cost little.
+	leastRead = 4 << 10
+	// mostRead is what the buffer grows to under a stream that fills it: a thousand ordinary commands are read, and stored, at once.
+	mostRead = 256 << 10
 )
 
 // Splitter cuts a stream into commands. It waits for no more bytes than a command needs: a stream may stay open for hours.
 type Splitter struct {
+	// Reserve is asked before the buffer grows by so many bytes, and told, with a negative number, when it shrinks; optional. A splitter that may not
+	// grow does with what it has, or ends with ErrCrowded when a command does not fit.
+	Reserve func(bytes int) bool
+
 	r         io.Reader
 	transport Transport
 	buf       []byte
@@ -47,13 +56,32 @@ type Splitter struct {
 	chars     int // in buf[start:scanned], while a quote is open
 	lines     int
 	discard   bool // the rest of an overlong line is being skipped
+	size      int  // that the buffer should have, between leastRead and mostRead
 	err       error
 }
 
 // NewSplitter returns a splitter that reads from r.
 func NewSplitter(r io.Reader, transport Transport) *Splitter {
-	return &Splitter{r: r, transport: transport, feed: -1}
+	return &Splitter{r: r, transport: transport, feed: -1, size: leastRead}
 }
+
+// Unfinished reports whether a command has begun that is not read to its end.
+func (s *Splitter) Unfinished() bool { return s.discard || s.start < len(s.buf) }
+
+// Rest is everything after the last command that Next returned: what was read already, then what r has, which is the reader of the splitter or stands
+// for it. The splitter is of no use then.
+func (s *Splitter) Rest(r io.Reader) io.Reader {
+	read := bytes.NewReader(s.buf[s.start:])
+	if s.err != nil {
+		return io.MultiReader(read, failing{s.err})
+	}
+	return io.MultiReader(read, r)
+}
+
+// failing is a reader that has ended.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // Lines returns the number of non-empty lines read so far, the parts of commands over several lines counted one by one.
 func (s *Splitter) Lines() int { return s.lines }
@@ -156,20 +184,46 @@ func (s *Splitter) fill() {
 		s.searched -= s.start
 		s.start = 0
 	}
-	if len(s.buf) == cap(s.buf) {
-		grown := make([]byte, len(s.buf), max(readSize, 2*cap(s.buf)))
-		copy(grown, s.buf)
-		s.buf = grown
+	if s.err = s.resize(); s.err != nil {
+		return
 	}
 	for range 100 { // a reader may return nothing without an error, but not for ever
+		room := cap(s.buf) - len(s.buf)
 		n, err := s.r.Read(s.buf[len(s.buf):cap(s.buf)])
 		s.buf = s.buf[:len(s.buf)+n]
 		s.err = err
+		if n == room {
+			s.size = min(mostRead, 2*s.size)
+		} else if n < cap(s.buf)/8 {
+			s.size = max(leastRead, s.size/2)
+		}
 		if n > 0 || err != nil {
 			return
 		}
 	}
 	s.err = io.ErrNoProgress
+}
+
+// resize follows the stream: a buffer that is filled grows, one of which little is used shrinks, and one that a command does not fit into doubles.
+func (s *Splitter) resize() error {
+	want := s.size
+	if len(s.buf) > want/2 {
+		want = max(want, 2*len(s.buf)) // a long command is on its way
+	}
+	if cap(s.buf) >= want && cap(s.buf) < 4*want {
+		return nil
+	}
+	if s.Reserve != nil && !s.Reserve(want-cap(s.buf)) {
+		s.size = max(leastRead, cap(s.buf))
+		if len(s.buf) == cap(s.buf) {
+			return ErrCrowded
+		}
+		return nil
+	}
+	moved := make([]byte, len(s.buf), want)
+	copy(moved, s.buf)
+	s.buf = moved
+	return nil
 }
 
 // rest returns what stands after the last line end of a stream that ended.
