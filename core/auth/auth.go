@@ -1,11 +1,13 @@
-// Package auth knows who is calling and what they may do: users, user groups, roles, entity permissions, passwords and sessions.
+// Package auth knows who is calling and what they may do: users, user groups, roles, entity permissions, passwords, tokens and sessions.
 //
-// Users and user groups are documents (core.DocUser, core.DocUserGroup), read through core.Reader on every request and written through
-// core.Ingester: there is no second store, and a change made anywhere is in force for the next request. What is kept in memory is only
-// what would be slow to recompute, a verified password (credential.go), and what is not worth keeping over a restart, sessions (session.go).
+// Users, user groups and tokens are documents (core.DocUser, core.DocUserGroup, core.DocToken), read through core.Reader on every request and written
+// through core.Ingester: there is no second store, and a change made anywhere is in force for the next request. What is kept in memory is only what would
+// be slow to recompute, a decoded document (account.go) and a verified password (credential.go), and what is not worth keeping over a restart:
+// sessions (session.go), wrong passwords (lockout.go), the time a token was last used (token.go).
 //
-// Reading order: user.go (documents and the calls of an administrator), password.go, credential.go, session.go, request.go (the check of one
-// HTTP request, with the order of mechanisms), first.go (first start).
+// Reading order: user.go and group.go (documents and the calls of an administrator), account.go (a user ready for a request), password.go, credential.go,
+// lockout.go, session.go, signed.go and token.go, request.go (the check of one HTTP request, with the order of mechanisms), audit.go (what is told of all
+// that), first.go (what a start does).
 //
 // Every refusal is a core.Error of code Unauthenticated or Forbidden whose text is the contract's `code NN`.
 package auth
@@ -14,6 +16,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +35,16 @@ type Options struct {
 	CredentialTTL time.Duration
 	// MinPassword is the least number of characters of a password. Default 6.
 	MinPassword int
+	// Changes is the log that everything is written through, when it counts. nil = documents are read on each request.
+	Changes *Watch
+	// Guest lets callers without credentials use the reading methods.
+	Guest bool
+	// Lockout slows down guessing.
+	Lockout Lockout
+	// AuditEntity is the entity that gets a message for each login and administrative change. "" = they are only logged.
+	AuditEntity string
+	// Log gets the same. nil = discard.
+	Log *slog.Logger
 }
 
 func (o *Options) setDefaults() {
@@ -44,6 +57,10 @@ func (o *Options) setDefaults() {
 	if o.MinPassword == 0 {
 		o.MinPassword = 6
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Lockout.setDefaults()
 }
 
 // Service answers every question about users. It is safe for concurrent use.
@@ -53,8 +70,14 @@ type Service struct {
 	opts     Options
 
 	hasher   *hasher
+	accounts *decoded[account]
+	groups   *decoded[Group]
+	tokens   *decoded[signedToken]
 	verified *credentials
+	lockout  *lockout
 	sessions *sessions
+	accesses *accesses
+	audit    *audit
 
 	write sync.Mutex // one administrative read-modify-write at a time; never held while hashing
 }
@@ -64,14 +87,21 @@ func New(r core.Reader, i core.Ingester, o Options) *Service {
 	o.setDefaults()
 	key := make([]byte, 32)
 	rand.Read(key) // never fails: crypto/rand ends the process when the system has no randomness
-	return &Service{
+	s := &Service{
 		reader:   r,
 		ingester: i,
 		opts:     o,
 		hasher:   newHasher(),
+		accounts: newDecoded(core.DocUser, o.Changes, decodeAccount),
+		groups:   newDecoded(core.DocUserGroup, o.Changes, decodeGroup),
+		tokens:   newDecoded(core.DocToken, o.Changes, decodeToken),
 		verified: newCredentials(key, o.CredentialTTL),
+		lockout:  newLockout(o.Lockout),
 		sessions: newSessions(o.SessionIdle),
+		accesses: newAccesses(),
 	}
+	s.audit = newAudit(s)
+	return s
 }
 
 // The contract's authentication codes that this package answers with.
@@ -79,9 +109,10 @@ const (
 	codeUnknownUser   = "code 02"
 	codeBadPassword   = "code 03"
 	codeDisabled      = "code 07"
-	codeExpired       = "code 08"
+	codeAccountEnded  = "code 08"
 	codeLocked        = "code 09"
 	codeAddress       = "code 14"
+	codeTokenEnded    = "code 16"
 	codeNoCredentials = codeBadPassword
 )
 
@@ -94,43 +125,19 @@ func refuse(code string) error { return core.Errorf(core.Unauthenticated, "%s", 
 // Denied is the refusal of a known user who lacks a role or an entity permission.
 func Denied() error { return core.Errorf(core.Forbidden, "%s", AccessDenied) }
 
-// Resolve returns the rights of a user as they are now: the roles with what they include, and the union over the user's groups.
-func (s *Service) Resolve(ctx context.Context, u User) (core.Grants, error) {
-	g := core.Grants{Roles: u.roleSet().Expand()}
-	if g.Roles.Has(core.Admin) {
-		g.ReadAll, g.WriteAll = true, true
-		return g, nil
-	}
-	for _, name := range u.Groups {
-		group, ok, err := s.Group(ctx, name)
-		if err != nil {
-			return core.Grants{}, err
-		}
-		if !ok {
-			continue // a deleted group grants nothing
-		}
-		g.ReadAll = g.ReadAll || group.ReadAll
-		g.WriteAll = g.WriteAll || group.WriteAll
-		g.ReadGroups = append(g.ReadGroups, group.Read...)
-		g.WriteGroups = append(g.WriteGroups, group.Write...)
-	}
-	g.ReadGroups, g.WriteGroups = distinct(g.ReadGroups), distinct(g.WriteGroups)
-	return g, nil
-}
-
 // Grants returns the rights of a named user, for doors that act as a configured user. The user must exist and be usable.
 func (s *Service) Grants(ctx context.Context, name string) (core.Grants, error) {
-	u, ok, err := s.User(ctx, name)
+	a, err := s.accounts.get(ctx, s.reader, name)
 	switch {
 	case err != nil:
 		return core.Grants{}, err
-	case !ok:
+	case a == nil:
 		return core.Grants{}, fmt.Errorf("user %q: %w", name, refuse(codeUnknownUser))
 	}
-	if err := u.usable(s.opts.Clock()); err != nil {
+	if err := a.usable(s.opts.Clock()); err != nil {
 		return core.Grants{}, fmt.Errorf("user %q: %w", name, err)
 	}
-	return s.Resolve(ctx, u)
+	return s.resolve(ctx, a)
 }
 
 // distinct sorts names in place and drops repeated ones.
@@ -139,28 +146,20 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// document reads one document, nil when there is none.
-func (s *Service) document(ctx context.Context, kind core.DocKind, key string) ([]byte, error) {
-	for doc, err := range s.reader.Documents(ctx, core.DocumentQuery{Kind: kind, Key: key}) {
-		if err != nil {
-			return nil, fmt.Errorf("read %s %q: %w", kind, key, err)
-		}
-		if doc.Key == key {
-			return slices.Clone(doc.Body), nil
-		}
+// put writes document changes as the server itself: administrative rights were checked before. The message of the audit stream is part of the same
+// batch, so that there is no change without one.
+func (s *Service) put(ctx context.Context, what change, documents ...core.DocChange) error {
+	b := &core.Batch{Origin: core.SystemOrigin(0), Documents: documents}
+	if m, ok := s.audit.message(what.event()); ok {
+		b.Messages = append(b.Messages, m)
 	}
-	return nil, nil
-}
-
-// put writes document changes as the server itself: administrative rights were checked before.
-func (s *Service) put(ctx context.Context, changes ...core.DocChange) error {
-	_, err := s.ingester.Ingest(ctx, &core.Batch{Origin: core.SystemOrigin(0), Documents: changes})
-	if err != nil {
-		names := make([]string, len(changes))
-		for i, c := range changes {
+	if _, err := s.ingester.Ingest(ctx, b); err != nil {
+		names := make([]string, len(documents))
+		for i, c := range documents {
 			names[i] = string(c.Kind) + " " + c.Key
 		}
 		return fmt.Errorf("write %s: %w", strings.Join(names, ", "), err)
 	}
+	s.audit.log(ctx, what.event())
 	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
+	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -18,8 +21,8 @@ type credentialKey [sha256.Size]byte
 // credentials remembers passwords that were verified, because verifying one costs some 46 ms and a client sends it with each request.
 // Refused passwords are not remembered: guessing stays slow.
 type credentials struct {
-	key []byte
-	ttl time.Duration
+	ttl  time.Duration
+	macs sync.Pool // of *signer
 
 	mu    sync.Mutex // guards below
 	known map[credentialKey]verifiedUser
@@ -33,20 +36,36 @@ type verifiedUser struct {
 // maxCredentials bounds the cache; one entry is a user with the password in force, so it is never reached in practice.
 const maxCredentials = 10_000
 
+// signer is an HMAC under the key of the process, and what is signed. One that was used before needs no setup.
+type signer struct {
+	mac  hash.Hash
+	text []byte
+}
+
 func newCredentials(key []byte, ttl time.Duration) *credentials {
-	return &credentials{key: key, ttl: ttl, known: map[credentialKey]verifiedUser{}}
+	c := &credentials{ttl: ttl, known: map[credentialKey]verifiedUser{}}
+	c.macs.New = func() any { return &signer{mac: hmac.New(sha256.New, key)} }
+	return c
 }
 
 // of returns the key of a credential. Lengths are part of what is signed, so that no two triples look alike.
 func (c *credentials) of(user, password, stored string) credentialKey {
-	mac := hmac.New(sha256.New, c.key)
+	s := c.macs.Get().(*signer)
+	defer c.macs.Put(s)
+	text := s.text[:0]
 	for _, part := range [...]string{user, password, stored} {
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
-		mac.Write(n[:])
-		mac.Write([]byte(part))
+		text = binary.LittleEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
 	}
-	return credentialKey(mac.Sum(nil))
+	s.mac.Reset()
+	s.mac.Write(text)
+	text = s.mac.Sum(text[:0])
+	key := credentialKey(text)
+	clear(text[:cap(text)]) // no password stays in memory for the next one to find
+	if s.text = text; cap(text) > 4<<10 {
+		s.text = nil
+	}
+	return key
 }
 
 func (c *credentials) has(k credentialKey, now core.Time) bool {
@@ -84,35 +103,56 @@ func (c *credentials) drop(user string) {
 	}
 }
 
-// verify finds the user of a name and password. An unknown name costs as much time as a wrong password.
-func (s *Service) verify(ctx context.Context, name, password string) (User, credentialKey, error) {
-	u, known, err := s.User(ctx, name)
+// login is one try to prove an identity with a password.
+type login struct {
+	name, password string
+	from           netip.Addr
+	request        *http.Request // whose session cookie may speak for it; nil for none
+}
+
+// verify finds the account of a login. An unknown name costs as much work as a wrong password.
+func (s *Service) verify(ctx context.Context, l login) (*account, credentialKey, error) {
+	a, err := s.accounts.get(ctx, s.reader, l.name)
 	if err != nil {
-		return User{}, credentialKey{}, err
+		return nil, credentialKey{}, err
 	}
-	stored := u.Hash
-	if !known || stored == "" {
-		stored = s.hasher.dummy
+	stored := s.hasher.dummy
+	if a != nil && a.Hash != "" {
+		stored = a.Hash
 	}
-	key := s.verified.of(name, password, stored)
-	if s.verified.has(key, s.opts.Clock()) {
-		return u, key, nil
+	key, now := s.verified.of(l.name, l.password, stored), s.opts.Clock()
+	from := placeOf(l.name, l.from)
+	if s.lockout.locked(from, now) {
+		// A session that was opened with this very password proves that it is no guess.
+		if a == nil || !s.sessions.proves(l.request, key, now) {
+			return nil, key, refuse(codeLocked)
+		}
+		return a, key, nil
 	}
-	release, err := s.hasher.acquire(ctx)
-	if err != nil {
-		return User{}, credentialKey{}, err
+	if s.verified.has(key, now) {
+		return a, key, nil
 	}
-	defer release()
-	// A hundred connections that log in together wait for one hash, not for a hundred.
-	if s.verified.has(key, s.opts.Clock()) {
-		return u, key, nil
+	wrong := refuse(codeBadPassword)
+	if a == nil {
+		wrong = refuse(codeUnknownUser)
 	}
-	switch ok := matches(password, stored); {
-	case !known:
-		return User{}, credentialKey{}, refuse(codeUnknownUser)
-	case !ok:
-		return User{}, credentialKey{}, refuse(codeBadPassword)
+	// The same wrong password again is a client that does not know better: it learns nothing, so it costs no hash and counts for nothing.
+	if s.lockout.tried(from, key) {
+		return nil, key, wrong
 	}
-	s.verified.add(key, name, s.opts.Clock())
-	return u, key, nil
+	if s.lockout.locked(from.anyUser(), now) {
+		s.lockout.fail(from, key, now)
+		return nil, key, refuse(codeLocked)
+	}
+	ok, err := s.compare(ctx, from, key, l.password, stored)
+	switch {
+	case err != nil:
+		return nil, key, err
+	case !ok || a == nil:
+		s.lockout.fail(from, key, s.opts.Clock())
+		return nil, key, wrong
+	}
+	s.lockout.forget(from)
+	s.verified.add(key, l.name, s.opts.Clock())
+	return a, key, nil
 }

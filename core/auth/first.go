@@ -29,7 +29,7 @@ func (s *Service) EnsureAdmin(ctx context.Context, name, password string) (First
 	if _, ok, err := s.Group(ctx, UsersGroup); err != nil {
 		return FirstAdmin{}, err
 	} else if !ok {
-		if err := s.PutGroup(ctx, Group{Name: UsersGroup, ReadAll: true, WriteAll: true}); err != nil {
+		if err := s.PutGroup(ctx, System, Group{Name: UsersGroup, ReadAll: true, WriteAll: true}); err != nil {
 			return FirstAdmin{}, err
 		}
 	}
@@ -42,8 +42,30 @@ func (s *Service) EnsureAdmin(ctx context.Context, name, password string) (First
 		first.Password = rand.Text() // 26 letters and digits, 128 bits
 	}
 	u := User{Name: first.Name, Enabled: true, Roles: core.Admin.Names()}
-	if err := s.PutUser(ctx, u, first.Password); err != nil {
+	if err := s.PutUser(ctx, System, u, first.Password); err != nil {
 		return FirstAdmin{}, err
 	}
 	return first, nil
+}
+
+// ResetPassword gives a user a password that settings name, so that somebody with access to the machine can always get in. It does nothing when the
+// user has it already: the setting may stay for many starts. done reports whether anything was changed.
+func (s *Service) ResetPassword(ctx context.Context, name, password string) (done bool, err error) {
+	u, exists, err := s.User(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if !exists {
+		return false, core.Errorf(core.NotFound, "user %q not found", name)
+	}
+	release, err := s.hasher.acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	same := s.hasher.matches(password, u.Hash)
+	release()
+	if same {
+		return false, nil
+	}
+	return true, s.SetPassword(ctx, System, name, password)
 }

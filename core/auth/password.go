@@ -40,10 +40,12 @@ type hasher struct {
 	queue   chan struct{}
 	// dummy is verified for a user that does not exist, so that the time of the answer does not tell whether a name is known.
 	dummy string
+	// matches is the comparison, which costs 46 ms.
+	matches func(password, stored string) bool
 }
 
 func newHasher() *hasher {
-	h := &hasher{running: make(chan struct{}, atOnce), queue: make(chan struct{}, atOnce+waiting)}
+	h := &hasher{running: make(chan struct{}, atOnce), queue: make(chan struct{}, atOnce+waiting), matches: matches}
 	salt, key := make([]byte, saltLen), make([]byte, keyLen)
 	rand.Read(salt)
 	rand.Read(key) // of no password

@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,7 +18,11 @@ type Means uint8
 const (
 	ByPassword Means = iota
 	BySession        // with nothing but the cookie
+	ByToken
+	ByGuest // not at all
 )
+
+func (m Means) String() string { return [...]string{"password", "session", "token", "guest"}[m] }
 
 // Identity is the caller of one request.
 type Identity struct {
@@ -32,37 +38,79 @@ func (id Identity) Origin(door core.Door) core.Origin {
 	return core.Origin{User: id.User.Name, Address: id.Address, Door: door, Grants: id.Grants}
 }
 
+// Actor is the caller as the audit stream names it.
+func (id Identity) Actor() Actor { return Actor{id.User.Name, id.Address} }
+
+// Denied is the refusal of a request whose role the caller lacks. A guest is asked for credentials, anybody else has shown them already.
+func (id Identity) Denied() error {
+	if id.Means == ByGuest {
+		return refuse(codeNoCredentials)
+	}
+	return Denied()
+}
+
+// guestGrants let guests read everything. They are not authenticated: what any user may call is not for them.
+var guestGrants = core.Grants{Roles: core.DataRead | core.MetaRead, ReadAll: true}
+
+// BearsToken reports whether a request comes with a bearer token, which is checked on every path, the public ones included.
+func BearsToken(r *http.Request) bool {
+	_, ok := bearer(r.Header.Get("Authorization"))
+	return ok
+}
+
+func bearer(header string) (token string, ok bool) {
+	scheme, rest, _ := strings.Cut(header, " ")
+	return strings.TrimSpace(rest), strings.EqualFold(scheme, "Bearer")
+}
+
 // Authenticate finds the caller of a request. The Authorization header beats the cookie: a wrong header is refused even beside the
 // valid cookie of somebody else, because clients change credentials on a connection that keeps its cookies.
 func (s *Service) Authenticate(r *http.Request) (Identity, error) {
 	header := r.Header.Get("Authorization")
-	scheme, rest, _ := strings.Cut(header, " ")
-	switch {
-	case header == "":
+	if header == "" {
 		return s.bySession(r)
-	case strings.EqualFold(scheme, "Bearer"):
-		return s.byToken(strings.TrimSpace(rest))
+	}
+	if token, ok := bearer(header); ok {
+		return s.byToken(r, token)
 	}
 	name, password, ok := r.BasicAuth()
 	if !ok {
 		return Identity{}, refuse(codeNoCredentials)
 	}
-	u, key, err := s.verify(r.Context(), name, password)
+	return s.byPassword(r, name, password)
+}
+
+func (s *Service) byPassword(r *http.Request, name, password string) (Identity, error) {
+	ctx, from := r.Context(), clientAddress(r)
+	a, key, err := s.verify(ctx, login{name, password, from, r})
+	if err != nil {
+		s.tellRefused(ctx, err, refusal{user: name, from: from})
+		return Identity{}, err
+	}
+	id, err := s.identify(ctx, a, seen{from: from})
 	if err != nil {
 		return Identity{}, err
 	}
-	id, err := s.identify(r, u)
-	if err != nil {
-		return Identity{}, err
+	token, fresh := s.sessions.open(&a.User, key, from, s.opts.Clock())
+	if fresh {
+		s.audit.succeeded(ctx, name, from)
 	}
-	id.Means = ByPassword
-	id.Cookie = s.cookie(r, s.sessions.open(u, key, s.opts.Clock()))
+	id.Cookie = s.cookie(r, token)
 	return id, nil
 }
 
-// byToken refuses every bearer token: none can have been issued. A token that does not match is always 401 `code 15`, on every path,
-// so this answer stays right for the tokens of other servers.
-func (s *Service) byToken(string) (Identity, error) { return Identity{}, refuse(AccessDenied) }
+// tellRefused tells of a password that was refused, but not of a fault of the server. Of a user who does not exist it tells no name.
+func (s *Service) tellRefused(ctx context.Context, err error, r refusal) {
+	var e *core.Error
+	if !errors.As(err, &e) || e.Code != core.Unauthenticated {
+		return
+	}
+	r.code = e.Text
+	if _, exists, err := s.User(ctx, r.user); err != nil || !exists {
+		r.user = ""
+	}
+	s.audit.refused(ctx, r)
+}
 
 // bySession finds the user of the session cookie. A browser may send several cookies of that name, one of another server on the same host.
 func (s *Service) bySession(r *http.Request) (Identity, error) {
@@ -71,38 +119,45 @@ func (s *Service) bySession(r *http.Request) (Identity, error) {
 		if !ok {
 			continue
 		}
-		u, known, err := s.User(r.Context(), name)
+		a, err := s.accounts.get(r.Context(), s.reader, name)
 		if err != nil {
 			return Identity{}, err
 		}
-		if !known || u.Hash != hash {
-			continue
+		if a != nil && a.Hash == hash {
+			return s.identify(r.Context(), a, seen{from: clientAddress(r), means: BySession})
 		}
-		id, err := s.identify(r, u)
-		id.Means = BySession
-		return id, err
+	}
+	if s.opts.Guest {
+		return Identity{Means: ByGuest, Grants: guestGrants, Address: addressText(clientAddress(r))}, nil
 	}
 	return Identity{}, refuse(codeNoCredentials)
 }
 
-// identify checks what does not depend on the means: the state of the account and the address, then resolves the rights.
-func (s *Service) identify(r *http.Request, u User) (Identity, error) {
-	if err := u.usable(s.opts.Clock()); err != nil {
-		return Identity{}, err
+// identify checks what does not depend on the means: the state of the account, then the address. Then it resolves the rights.
+func (s *Service) identify(ctx context.Context, a *account, c seen) (Identity, error) {
+	err := a.usable(s.opts.Clock())
+	if err == nil && !c.allowed && !a.from.admit(c.from) {
+		err = refuse(codeAddress)
 	}
-	addr := clientAddress(r)
-	if !u.admits(addr) {
-		return Identity{}, refuse(codeAddress)
-	}
-	grants, err := s.Resolve(r.Context(), u)
 	if err != nil {
+		s.audit.refused(ctx, refusal{user: a.Name, from: c.from, code: err.Error(), means: c.means})
 		return Identity{}, err
 	}
-	id := Identity{User: u, Grants: grants}
-	if addr.IsValid() {
-		id.Address = addr.String()
+	grants, err := s.resolve(ctx, a)
+	return Identity{User: a.User, Grants: grants, Means: c.means, Address: addressText(c.from)}, err
+}
+
+// ChangePassword lets the caller of a request change their own password, which they must know: an open browser is not enough. All of their sessions end.
+func (s *Service) ChangePassword(ctx context.Context, id Identity, before, after string) error {
+	from, _ := netip.ParseAddr(id.Address)
+	if _, _, err := s.verify(ctx, login{name: id.User.Name, password: before, from: from}); err != nil {
+		s.tellRefused(ctx, err, refusal{user: id.User.Name, from: from})
+		if core.CodeOf(err) == core.Unauthenticated {
+			return core.Errorf(core.Invalid, "the current password is wrong, or was wrong too often (%s)", err)
+		}
+		return err
 	}
-	return id, nil
+	return s.SetPassword(ctx, id.Actor(), id.User.Name, after)
 }
 
 // clientAddress is the peer of the connection. Forwarding headers are not evaluated: anybody can send them.

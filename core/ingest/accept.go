@@ -17,7 +17,8 @@ const (
 	filtered                   // metric has a persistence filter
 	versioned                  // metric keeps versions
 	decimal                    // metric is exact
-	exotic    = drop | unstored | limited | filtered
+	derived                    // of a forecast: nothing that rules watch
+	exotic    = drop | unstored | limited | filtered | derived
 )
 
 // metricState is what the samples of one metric need to know of it.
@@ -60,6 +61,7 @@ type acceptance struct {
 	dropped       []bool   // by sample; empty = none
 	clamped       []uint32 // samples that TRANSFORM changed, ascending
 	newlyVersions []uint32 // unknown metrics whose first sample has version fields
+	counts        droppedSamples
 }
 
 func (p *Pipeline) acceptance(b *core.Batch) *acceptance {
@@ -80,6 +82,7 @@ func (p *Pipeline) release(a *acceptance) {
 	a.metrics, a.entities, a.keys = a.metrics[:0], a.entities[:0], a.keys[:0]
 	a.dropped, a.clamped, a.newlyVersions = a.dropped[:0], a.clamped[:0], a.newlyVersions[:0]
 	a.lastMetric, a.lastEntity = 0, 0
+	a.counts = droppedSamples{}
 	a.b = nil
 	p.scratch.Put(a)
 }
@@ -184,6 +187,9 @@ func (a *acceptance) acceptKeys() error {
 		w := a.metrics[m].work
 		if !a.entity(k.Entity).enabled {
 			w |= drop
+		}
+		if !k.IsMeasured() {
+			w |= derived
 		}
 		a.keys = append(a.keys, keyState{metric: m, work: w})
 	}

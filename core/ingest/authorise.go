@@ -26,7 +26,7 @@ func rolesOf(b *core.Batch) core.Roles {
 // that lets users change their own, such as their password, checks that itself and writes as the system.
 func documentRoles(kind core.DocKind) core.Roles {
 	switch kind {
-	case core.DocMetric, core.DocEntity, core.DocTable:
+	case core.DocMetric, core.DocEntity, core.DocTable: // a collection is for administrators, as its form is
 		return core.MetaWrite
 	case core.DocGroup:
 		return core.MetaWrite | core.EntityGroupAdmin

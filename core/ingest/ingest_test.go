@@ -191,7 +191,7 @@ func TestMetricSettings(t *testing.T) {
 				t.Fatalf("got %d versions, want %d", len(got.Samples.Versions), len(test.status))
 			}
 			for i, v := range got.Samples.Versions {
-				diff(t, core.VersionAt{Index: uint32(i), Status: test.status[i], Written: now}, v)
+				diff(t, core.VersionAt{Index: uint32(i), Status: test.status[i]}, v)
 			}
 		})
 	}
@@ -241,7 +241,7 @@ func TestSideColumnsFollow(t *testing.T) {
 		Flags:    []core.Flags{core.Default | core.HasValue, core.Default | core.HasValue, core.Default | core.HasValue},
 		Texts:    []core.TextAt{{Index: 0, Text: "one"}, {Index: 1, Text: "three"}},
 		Decimals: []core.DecimalAt{{Index: 0, Decimal: exact}},
-		Versions: []core.VersionAt{{Index: 0, Source: "one", Written: now}, {Index: 2, Written: now}},
+		Versions: []core.VersionAt{{Index: 0, Source: "one"}, {Index: 2}},
 	}, got.Samples)
 }
 
@@ -276,7 +276,7 @@ func TestVersionsOfMetrics(t *testing.T) {
 	sample(b, "new", 1, 2)
 	b.Samples.Versions = []core.VersionAt{{Index: 0, Source: "a"}, {Index: 1, Status: "ok"}}
 	got := f.mustIngest(t, b)
-	diff(t, []core.VersionAt{{Index: 1, Status: "ok", Written: now}, {Index: 2, Written: now}}, got.Samples.Versions)
+	diff(t, []core.VersionAt{{Index: 1, Status: "ok"}, {Index: 2}}, got.Samples.Versions)
 	diff(t, []core.DocChange{{Kind: core.DocMetric, Key: "new", Op: core.DocPatch, Body: []byte(`{"versioned":true}`)}}, got.Documents)
 }
 

@@ -109,6 +109,9 @@ func normalTags(tags core.Tags, empty emptyValues) (core.Tags, error) {
 	for i := range tags {
 		t := tags[i]
 		name, ok := normalName(t.Name)
+		if !ok && t.SetsStore() {
+			name, ok = t.Name, true
+		}
 		if !ok {
 			return nil, invalid("Invalid tag name: '%s'", printable(t.Name))
 		}

@@ -43,6 +43,8 @@ type Pipeline struct {
 	passer  core.Passer
 	filters filterCache
 	scratch sync.Pool // of *acceptance
+
+	counters counters
 }
 
 // New returns the pipeline that writes to log.
@@ -70,22 +72,25 @@ func (p *Pipeline) Ingest(ctx context.Context, b *core.Batch) (core.Receipt, err
 	if err := p.check(b); err != nil {
 		return core.Receipt{}, err
 	}
-	needs := rolesOf(b)
+	needs, sent := rolesOf(b), sentIn(b)
 	a := p.acceptance(b)
 	defer p.release(a)
 	if err := a.accept(); err != nil {
+		p.counters.refuse(sent)
 		return core.Receipt{}, err
 	}
 	if err := a.authorise(needs); err != nil {
 		return core.Receipt{}, err
 	}
 	if b.Len() == 0 {
+		p.counters.count(b, sent, &a.counts)
 		return core.Receipt{Position: p.log.End(), Durability: core.Volatile, Received: a.now}, nil
 	}
 	receipt, err := p.log.Append(ctx, b)
 	if err != nil {
 		return core.Receipt{}, err
 	}
+	p.counters.count(b, sent, &a.counts)
 	p.wait(ctx, receipt.Position, b)
 	return receipt, nil
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -193,9 +194,25 @@ func (a *acceptance) acceptDocuments() error {
 		case d.Key == "":
 			err = invalid("Empty name of a %s", d.Kind)
 		}
+		if err == nil && d.Op == core.DocRename {
+			err = acceptRename(d)
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// acceptRename normalises the new name. Whether it is free is known when the change is made.
+func acceptRename(d *core.DocChange) error {
+	name, err := d.NewName(func(string) bool { return false })
+	if err != nil {
+		return err
+	}
+	if err := setName(&name, string(d.Kind)); err != nil {
+		return err
+	}
+	d.Body, err = json.Marshal(map[string]string{"name": name})
+	return err
 }

@@ -93,7 +93,7 @@ func (a *acceptance) acceptVersions() error {
 			v, sent = sent[0], sent[1:]
 		}
 		if a.keys[ref].work&versioned != 0 {
-			v.Written = a.now
+			v.Written = 0 // the log knows when: its clock never goes back, so that versions stay in order
 			out = append(out, v)
 		}
 	}
@@ -125,9 +125,22 @@ func (a *acceptance) applySettings() {
 		if k.work&exotic == 0 {
 			continue
 		}
-		if k.work&drop != 0 || k.work&limited != 0 && !a.limit(m, i, version) {
+		switch {
+		case m.work&drop != 0:
+			a.counts.metric++
 			a.drop(i)
 			continue
+		case k.work&drop != 0:
+			a.counts.entity++
+			a.drop(i)
+			continue
+		case k.work&limited != 0 && !a.limit(m, i, version):
+			a.counts.limits++
+			a.drop(i)
+			continue
+		}
+		if k.work&derived != 0 {
+			s.Flags[i] &^= core.ForRules
 		}
 		if k.work&unstored != 0 || k.work&filtered != 0 && !a.passes(m, i, text) {
 			s.Flags[i] &^= core.Stored
