@@ -115,7 +115,7 @@ func (h *Host) Add(name string, source Source, settings json.RawMessage) (*Plugi
 		if err != nil {
 			return nil, faultf(name, FaultModule, "read the module: %w", err)
 		}
-		return h.unit(c, name, module)
+		return h.granted(c, name, module)
 	}
 	return h.register(&Plugin{name: name, load: load, settings: settings})
 }
@@ -129,7 +129,7 @@ func (h *Host) AddNative(name string, make Native, settings json.RawMessage) (*P
 // Load checks, compiles and starts a module, and registers it only if all of that worked: for uploads.
 func (h *Host) Load(ctx context.Context, name string, module []byte, settings json.RawMessage) (*Plugin, error) {
 	candidate := &Plugin{name: name, settings: settings}
-	candidate.load = func(c context.Context) (maker, error) { return h.unit(c, name, module) }
+	candidate.load = func(c context.Context) (maker, error) { return h.granted(c, name, module) }
 	candidate.start(h)
 	if _, err := candidate.Manifest(ctx); err != nil {
 		candidate.retire()
@@ -230,8 +230,10 @@ type unit struct {
 	key         [sha256.Size]byte
 	compiled    wazero.CompiledModule
 	leastMemory int64
-	code        int64 // bytes charged to the budget
-	holders     int   // guarded by Host.mu
+	// capabilities are those that the module imports.
+	capabilities []string
+	code         int64 // bytes charged to the budget
+	holders      int   // guarded by Host.mu
 }
 
 // unit compiles module, or finds it compiled, and holds it.
@@ -277,7 +279,7 @@ func (u *unit) compile(ctx context.Context, module []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := checkImports(report.Imports); err != nil {
+	if u.capabilities, err = checkImports(report.Imports); err != nil {
 		return err
 	}
 	if err := u.validate(ctx, module); err != nil {
@@ -358,6 +360,32 @@ func signature(f api.FunctionDefinition) string {
 	}
 	return "(" + names(f.ParamTypes()) + ") " + names(f.ResultTypes())
 }
+
+// granted is unit for a plugin that may import what the module does.
+func (h *Host) granted(ctx context.Context, name string, module []byte) (maker, error) {
+	u, err := h.unit(ctx, name, module)
+	if err != nil {
+		return nil, err
+	}
+	grants := h.grants(name)
+	for _, c := range u.capabilities {
+		if !slices.Contains(grants, c) {
+			u.release()
+			return nil, faultf(name, FaultModule, "it imports %s.%s, which is not granted: the operator may add %s to the grants of %s",
+				abi.HostModule, c, c, name)
+		}
+	}
+	return u, nil
+}
+
+func (h *Host) grants(plugin string) []string {
+	if h.options.Grants == nil {
+		return nil
+	}
+	return h.options.Grants(plugin)
+}
+
+func (u *unit) imports() []string { return u.capabilities }
 
 func (u *unit) hold() {
 	u.host.mu.Lock()

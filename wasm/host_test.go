@@ -26,6 +26,9 @@ func newHost(t testing.TB, options wasm.Options) *wasm.Host {
 	t.Helper()
 	options.CacheDir = cacheDir
 	options.Interpreted = true
+	if options.Grants == nil { // the Go guest imports them all
+		options.Grants = func(string) []string { return abi.Capabilities() }
+	}
 	h, err := wasm.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,21 +31,26 @@ var allowedWASI = map[string]bool{
 	"path_readlink": true, "path_remove_directory": true, "path_rename": true, "path_symlink": true, "path_unlink_file": true,
 }
 
-// checkImports refuses the first import that is not on the list, by name.
-func checkImports(imports []meter.Import) error {
+// checkImports refuses the first import that is not on the list, by name, and returns the capabilities among the imports: who may have them
+// depends on the plugin, not on the module.
+func checkImports(imports []meter.Import) (capabilities []string, err error) {
 	for _, i := range imports {
 		ok := i.Kind == 0 && (i.Module == abi.WASIModule && allowedWASI[i.Name] ||
 			i.Module == abi.HostModule && (i.Name == abi.ImportLog || i.Name == abi.ImportNowMs))
 		if ok {
 			continue
 		}
-		if i.Module == abi.HostModule && i.Name == abi.ImportTick {
-			return fmt.Errorf("it imports %s.%s, which only the server inserts", i.Module, i.Name)
+		if i.Kind == 0 && i.Module == abi.HostModule && slices.Contains(abi.Capabilities(), i.Name) {
+			capabilities = append(capabilities, i.Name)
+			continue
 		}
-		return fmt.Errorf("it imports %s.%s, which is not granted: plugins get %s.%s, %s.%s and a part of %s",
+		if i.Module == abi.HostModule && i.Name == abi.ImportTick {
+			return nil, fmt.Errorf("it imports %s.%s, which only the server inserts", i.Module, i.Name)
+		}
+		return nil, fmt.Errorf("it imports %s.%s, which is not granted: plugins get %s.%s, %s.%s and a part of %s",
 			i.Module, i.Name, abi.HostModule, abi.ImportLog, abi.HostModule, abi.ImportNowMs, abi.WASIModule)
 	}
-	return nil
+	return capabilities, nil
 }
 
 // callContext is the context of all calls of one instance: calls set its fields rather than wrap a context each, so that a
@@ -58,6 +64,7 @@ type callContext struct {
 	killed          error // why tick ended the guest
 	log             *guestLog
 	written         int // bytes of standard output and error in this call
+	session         *session
 }
 
 type callKey struct{}
@@ -115,6 +122,11 @@ func instantiateHost(ctx context.Context, r wazero.Runtime) error {
 	b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(tick), nil, []api.ValueType{i32}).Export(abi.ImportTick)
 	b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(nowMs), nil, []api.ValueType{i64}).Export(abi.ImportNowMs)
 	b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(guestLogCall), []api.ValueType{i32, i32, i32}, nil).Export(abi.ImportLog)
+	for name, f := range map[string]func(*session, string, []byte) int32{
+		abi.ImportLookup: (*session).lookup, abi.ImportKVGet: (*session).get, abi.ImportKVPut: (*session).put,
+	} {
+		b.NewFunctionBuilder().WithGoModuleFunction(capability(f), []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i32}).Export(name)
+	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		return fmt.Errorf("wasm: host functions: %w", err)
 	}

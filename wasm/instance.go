@@ -93,7 +93,7 @@ func (i *instance) checkABI(c callArgs) error {
 func (i *instance) run(c callArgs, f api.Function) error {
 	call := i.context
 	call.Context, call.received, call.until = c.Context, c.received, call.now().Add(c.deadline)
-	call.written = 0
+	call.written, call.session = 0, c.session
 	i.calls++
 	if err := f.CallWithStack(call, i.stack[:]); err != nil {
 		return i.fault(err)

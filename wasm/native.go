@@ -21,9 +21,16 @@ func (n Native) make(c callArgs, p *Plugin) (guest, error) {
 	g.instance = n(abi.Options{
 		Log:   func(level uint32, text string) { p.log.line(g.current, level, []byte(text)) },
 		NowMs: func() int64 { return g.current.received },
+
+		Lookup: func(key string, buf []byte) int32 { return g.current.session.lookup(key, buf) },
+		KVGet:  func(key string, buf []byte) int32 { return g.current.session.get(key, buf) },
+		KVPut:  func(key string, value []byte) int32 { return g.current.session.put(key, value) },
 	})
 	return g, nil
 }
+
+// imports is nothing: a native plugin is refused when it asks.
+func (n Native) imports() []string { return nil }
 
 func (n Native) release() {}
 

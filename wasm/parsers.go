@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,11 +33,19 @@ type Parsers struct {
 	// Describe takes what a plugin says of the metrics that it makes: those who upload data need not be allowed to change metrics. With nil
 	// the changes stay in the batch.
 	Describe func(ctx context.Context, metrics []core.DocChange) error
+	// LetterBytes bounds what a *Lost keeps of the input, the head of a stateful stream included; 0 = 1 MiB.
+	LetterBytes int
 }
 
 // Parse streams body through one plugin, chunk by chunk, each of which gives a batch of its own. The last call into the plugin has no
-// data: a parser that stopped at a line can then say so without losing what the chunk before gave.
+// data: a parser that stopped at a line can then say so without losing what the chunk before gave. A piece that the plugin could not take
+// comes as an error of type *Lost, after which a stateless plugin gets the next chunk.
 func (p *Parsers) Parse(ctx context.Context, r core.ParseRequest, body io.Reader) iter.Seq2[core.Parsed, error] {
+	return p.Resume(ctx, r, body, 0)
+}
+
+// Resume is Parse for a body whose first bytes, those before from, were stored before: the plugin reads them again, and what it makes of them is dropped.
+func (p *Parsers) Resume(ctx context.Context, r core.ParseRequest, body io.Reader, from int64) iter.Seq2[core.Parsed, error] {
 	return func(yield func(core.Parsed, error) bool) {
 		u, body, err := p.open(ctx, r, body)
 		if err != nil {
@@ -44,23 +53,54 @@ func (p *Parsers) Parse(ctx context.Context, r core.ParseRequest, body io.Reader
 			return
 		}
 		defer u.Close()
+		u.from = from
 		for c, err := range chunks(body, u.Manifest().FramingOf(r.Format)) {
+			if u.tape.lost != nil {
+				u.tape.lost.truncated = u.tape.lost.truncated || err != nil
+				if err != nil || !u.tape.more(c.data) {
+					break
+				}
+				continue
+			}
 			if err != nil {
 				yield(core.Parsed{}, readError(err))
 				return
 			}
 			for _, part := range parts(c) {
-				parsed, err := u.parse(ctx, part)
-				if err != nil {
-					yield(core.Parsed{}, coreError(err))
-					return
-				}
-				if !yield(parsed, nil) {
+				if !u.step(ctx, part, yield) {
 					return
 				}
 			}
 		}
+		if u.tape.lost != nil {
+			yield(core.Parsed{}, u.tape.lost)
+		}
 	}
+}
+
+// step does one call and reports whether to go on: with the next chunk, or with collecting what is lost.
+func (u *parsing) step(ctx context.Context, c chunk, yield func(core.Parsed, error) bool) bool {
+	if u.tape.lost != nil {
+		return true // the chunk was lost, its end mark is of no use
+	}
+	stateful := u.Manifest().Stateful
+	at := u.at
+	u.at += int64(len(c.data))
+	parsed, err := u.parse(ctx, c)
+	switch {
+	case err == nil && stateful:
+		u.tape.took(c.data)
+	case err == nil:
+	case isLost(err) && stateful:
+		u.tape.lose(err, c.data)
+		return true
+	case isLost(err) && len(c.data) > 0:
+		return yield(core.Parsed{}, loseChunk(err, at, c, u.tape.limit))
+	default:
+		yield(core.Parsed{}, coreError(err))
+		return false
+	}
+	return at < u.from || yield(parsed, nil)
 }
 
 // parts takes the end mark off a chunk with data.
@@ -85,6 +125,9 @@ type parsing struct {
 	parsers *Parsers
 	request core.ParseRequest
 	found   Configuration
+	tape    tape
+	at      int64 // bytes handed to the plugin
+	from    int64 // what comes before is stored
 }
 
 func (p *Parsers) open(ctx context.Context, r core.ParseRequest, body io.Reader) (*parsing, io.Reader, error) {
@@ -109,11 +152,13 @@ func (p *Parsers) open(ctx context.Context, r core.ParseRequest, body io.Reader)
 	if found.Zone != nil {
 		request.Zone, request.Offsets = found.Zone.String(), offsets(found.Zone)
 	}
-	s, err := plugin.Open(ctx, request)
+	s, err := plugin.OpenAs(ctx, r.Origin.Grants, request)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &parsing{Stream: s, parsers: p, request: r, found: found}, body, nil
+	u := &parsing{Stream: s, parsers: p, request: r, found: found}
+	u.tape.limit = cmp.Or(p.LetterBytes, defaultLetter)
+	return u, body, nil
 }
 
 func (p *Parsers) decode(charset string, body io.Reader) (io.Reader, error) {
@@ -160,7 +205,7 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 	parsed := core.Parsed{Batch: &core.Batch{Origin: u.request.Origin, Received: u.request.Received}, Lines: int(b.Lines)}
 	if err := AppendBatch(parsed.Batch, b); err != nil {
 		err := faultf(u.plugin.name, FaultOutput, "%w", err)
-		err.DeadLetter, err.Offset = true, u.offset-int64(len(c.data))
+		err.DeadLetter, err.Offset = true, u.at-int64(len(c.data))
 		return core.Parsed{}, err
 	}
 	for _, j := range b.Rejects {
@@ -170,7 +215,16 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 	if u.found.SkipRules {
 		parsed.Batch.HideFromRules()
 	}
-	return parsed, u.describe(ctx, parsed.Batch)
+	if err := u.describe(ctx, parsed.Batch); err != nil {
+		return core.Parsed{}, err
+	}
+	if state := u.Remembered(); len(state) > 0 {
+		parsed.Batch.Documents = append(parsed.Batch.Documents, state...)
+		// What a plugin remembers belongs to the server, whose role the batch needs. No other right comes with this one: entities and the
+		// roles for the rest of the batch stay those of the uploader, and plugins make no other documents that need it.
+		parsed.Batch.Origin.Grants.Roles |= core.Admin
+	}
+	return parsed, nil
 }
 
 // describe hands the metrics that the plugin describes over.

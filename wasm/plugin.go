@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type Plugin struct {
 	memory   atomic.Int64  // linear memory of all instances
 	loading  chan struct{} // one token
 	slots    chan struct{} // a token for each stateless call in work
+	kept     kept          // names of what it remembers
 
 	mu struct {
 		sync.Mutex // after Host.mu; never held while a guest runs
@@ -32,6 +34,7 @@ type Plugin struct {
 		instances  int
 		used       time.Time // end of the last use
 		retired    bool      // unload as soon as nothing is in work
+		granted    []string  // capabilities that the manifest names and the operator granted
 		breaker    breaker
 		stats      Stats
 	}
@@ -40,8 +43,9 @@ type Plugin struct {
 // pooled is a guest with what the pool knows about it.
 type pooled struct {
 	guest
-	opened string // request of the last open, "" for none
-	ticked int64  // ticks already counted
+	opened  string   // request of the last open, "" for none
+	session *session // of the last open
+	ticked  int64    // ticks already counted
 }
 
 // Stats are counters since the plugin was registered, and its state.
@@ -186,7 +190,7 @@ func (p *Plugin) instantiate(ctx context.Context, m maker) (*pooled, error) {
 		p.failed(err)
 		return nil, err
 	}
-	if err := p.introduce(c, g); err != nil {
+	if err := p.introduce(c, g, m); err != nil {
 		g.close()
 		p.failed(err)
 		return nil, err
@@ -197,8 +201,8 @@ func (p *Plugin) instantiate(ctx context.Context, m maker) (*pooled, error) {
 	return &pooled{guest: g}, nil
 }
 
-// introduce reads the manifest, the first time, and hands over the settings.
-func (p *Plugin) introduce(c func() callArgs, g guest) error {
+// introduce reads the manifest of what m made, the first time, and hands over the settings.
+func (p *Plugin) introduce(c func() callArgs, g guest, m maker) error {
 	p.mu.Lock()
 	known := p.mu.manifest
 	p.mu.Unlock()
@@ -210,8 +214,15 @@ func (p *Plugin) introduce(c func() callArgs, g guest) error {
 		if known, err = abi.ParseManifest(text); err != nil {
 			return faultf(p.name, FaultModule, "%w", err)
 		}
+		for _, name := range m.imports() {
+			if !slices.Contains(known.Capabilities, name) {
+				return faultf(p.name, FaultModule, "it imports %s.%s, but its manifest does not name the capability", abi.HostModule, name)
+			}
+		}
+		grants := p.host.grants(p.name)
 		p.mu.Lock()
 		p.mu.manifest = known
+		p.mu.granted = slices.DeleteFunc(slices.Clone(known.Capabilities), func(c string) bool { return !slices.Contains(grants, c) })
 		p.mu.Unlock()
 	}
 	return g.init(c(), p.settings)

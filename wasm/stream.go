@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/wasm/abi"
 )
 
@@ -19,6 +20,7 @@ type job struct {
 	received int64
 	deadline time.Duration
 	openOnly bool
+	session  *session
 }
 
 // Stream feeds one input to a plugin. It is used by one goroutine and must be closed.
@@ -33,8 +35,20 @@ type Stream struct {
 	closed   bool
 }
 
-// Open begins a stream: the plugin checks the configuration. A stateful plugin gives it an instance of its own.
+// Open begins a stream: the plugin checks the configuration. A stateful plugin gives it an instance of its own. Capabilities are not
+// available in it.
 func (p *Plugin) Open(ctx context.Context, r abi.OpenRequest) (*Stream, error) {
+	return p.open(ctx, r, func() *session { return nil })
+}
+
+// OpenAs is Open for an uploader, with whose rights the capabilities of the plugin read. Whoever writes the output of a call writes
+// Stream.Remembered with it, in one batch.
+func (p *Plugin) OpenAs(ctx context.Context, uploader core.Grants, r abi.OpenRequest) (*Stream, error) {
+	return p.open(ctx, r, func() *session { return p.newSession(uploader) })
+}
+
+// open asks for the session when the plugin is loaded: only then it is known what was granted.
+func (p *Plugin) open(ctx context.Context, r abi.OpenRequest, uploader func() *session) (*Stream, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("wasm: open request for %s: %w", p.name, err)
@@ -42,7 +56,7 @@ func (p *Plugin) Open(ctx context.Context, r abi.OpenRequest) (*Stream, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err
 	}
-	s := &Stream{plugin: p, job: job{kind: r.Kind, open: string(text), received: r.Received, openOnly: true}}
+	s := &Stream{plugin: p, job: job{kind: r.Kind, open: string(text), received: r.Received, openOnly: true, session: uploader()}}
 	if err := s.start(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -110,6 +124,10 @@ func (s *Stream) Write(ctx context.Context, chunk []byte, flags uint32) (*abi.Ba
 	return &s.batch, nil
 }
 
+// Remembered is what the plugin remembers by the last call, to be written in one batch with the output of that call. It is valid until the
+// next call.
+func (s *Stream) Remembered() []core.DocChange { return s.job.session.changes() }
+
 // Call is Write for the raw result, which is still to be decoded.
 func (s *Stream) Call(ctx context.Context, in []byte, flags uint32) (string, error) {
 	if s.failed != nil {
@@ -151,6 +169,7 @@ func (s *Stream) Close() {
 		p.mu.streams--
 		p.mu.Unlock()
 	}
+	s.job.session.end()
 	s.failed = errStreamClosed
 	p.end()
 }
@@ -211,6 +230,8 @@ func (p *Plugin) run(ctx context.Context, g *pooled, j *job) (string, error) {
 	text, err := g.do(ctx, j)
 	p.host.leave(p.host.running)
 	if err != nil {
+		j.session.explain(err)
+		j.session.reset()
 		p.failed(err)
 	}
 	p.mu.Lock()
@@ -223,16 +244,19 @@ func (p *Plugin) run(ctx context.Context, g *pooled, j *job) (string, error) {
 
 // do opens g for the job's stream, unless it is, and does the job.
 func (g *pooled) do(ctx context.Context, j *job) (string, error) {
-	c := callArgs{Context: ctx, deadline: j.deadline, received: j.received}
-	if j.open != "" && g.opened != j.open {
+	c := callArgs{Context: ctx, deadline: j.deadline, received: j.received, session: j.session}
+	j.session.begin(ctx)
+	// What a guest read while it was opened is for the eyes of that uploader.
+	if j.open != "" && (g.opened != j.open || g.session != j.session) {
 		g.opened = ""
 		if err := g.open(c, []byte(j.open)); err != nil {
 			return "", err
 		}
-		g.opened = j.open
+		g.opened, g.session = j.open, j.session
 	}
 	if j.openOnly {
 		return "", nil
 	}
+	j.session.remember()
 	return g.call(c, j.kind, j.in, j.flags)
 }

@@ -7,6 +7,9 @@
 // call: it is stopped at its deadline, its memory is bounded, every pointer and byte it returns is checked, and an instance
 // that trapped is thrown away.
 //
+// A plugin that was granted it reads replacement tables and entity tags with the rights of the uploader, and remembers values that are stored
+// in one batch with its output (capability.go). Input that a plugin could not take leaves Parsers as a Lost, for a dead letter (lost.go).
+//
 // ABI.md draws the border; package abi has its constants and codecs.
 package wasm
 
@@ -18,6 +21,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/wasm/abi"
 )
 
@@ -45,6 +49,13 @@ type Options struct {
 	ParseDeadline time.Duration // a chunk or request; 0 = 2 s
 	AlertDeadline time.Duration // a batch of events; 0 = 1 s
 	InitDeadline  time.Duration // from instantiation to the end of tidemark_init; 0 = 5 s
+
+	// Grants tells which capabilities the operator gave to a plugin; it is asked each time that the plugin is loaded. nil grants nothing.
+	Grants func(plugin string) []string
+	// Reader and Catalog are what granted capabilities reach; without them they are unavailable.
+	Reader  core.Reader
+	Catalog core.Catalog
+	State   StateLimits
 
 	Limits abi.Limits       // of one batch; the zero value is abi.DefaultLimits
 	Log    *slog.Logger     // nil drops everything
@@ -85,6 +96,7 @@ func (o *Options) setDefaults() error {
 	if o.InitDeadline == 0 {
 		o.InitDeadline = 5 * time.Second
 	}
+	o.State.setDefaults()
 	if o.Limits == (abi.Limits{}) {
 		o.Limits = abi.DefaultLimits()
 	}
@@ -97,6 +109,9 @@ func (o *Options) setDefaults() error {
 	var faults []error
 	if o.Budget < 0 {
 		faults = append(faults, errors.New("wasm: the budget is negative"))
+	}
+	if s := o.State; s.KeyBytes < 0 || s.KeyBytes > maxLookupKey || s.ValueBytes < 0 || s.ValueBytes > 1<<30 || s.Keys < 0 {
+		faults = append(faults, fmt.Errorf("wasm: limits %+v of what plugins remember: keys have at most %d bytes, values 1 GiB", s, maxLookupKey))
 	}
 	if o.MemoryMB < 1 || o.MemoryMB > 1024 {
 		faults = append(faults, fmt.Errorf("wasm: memory of %d MB for one instance: use 1 to 1024", o.MemoryMB))
@@ -197,11 +212,13 @@ type callArgs struct {
 	context.Context
 	deadline time.Duration // from the moment that the guest starts to run
 	received int64         // what now_ms answers
+	session  *session      // what the capabilities reach; nil in calls that have no uploader
 }
 
 // maker makes guests of one plugin. It is held while guests exist.
 type maker interface {
 	make(c callArgs, p *Plugin) (guest, error)
+	imports() []string // the capabilities among them
 	release()
 }
 

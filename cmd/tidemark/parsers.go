@@ -33,6 +33,7 @@ type parserFile struct {
 // parserConfigs resolves names of parser configurations.
 type parserConfigs struct {
 	files   atomic.Pointer[map[string]parserFile]
+	plugins *pluginSet // that they run on
 	reader  core.Reader
 	catalog core.Catalog
 	ingest  core.Ingester

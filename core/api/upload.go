@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -41,6 +42,8 @@ type upload struct {
 	rejects    []core.Reject
 	durability core.Durability
 	failure    error // of the parser: what was stored before stays
+	letters    []deadLetter
+	replay     *deadLetter // the input comes from it
 }
 
 // countingReader counts bytes as they were sent.
@@ -205,20 +208,37 @@ func (u *upload) file(body io.Reader) (io.Reader, error) {
 
 // parse sends one file through the parser. A fault of the file ends the upload but not what was stored before it; any other fault is the answer.
 func (u *upload) parse(body io.Reader) error {
-	c := u.c
-	for chunk, err := range c.server.Parser.Parse(c.r.Context(), u.request, fileReader{body}) {
+	for chunk, err := range u.chunks(fileReader{body}) {
+		var lost lostInput
+		if errors.As(err, &lost) {
+			u.lose(lost)
+			continue // the parser knows whether there is more
+		}
 		if err != nil {
+			err = u.nameLetters(err)
 			if u.lines == 0 || core.CodeOf(err) != core.Invalid {
 				return err // nothing was read, or the fault is not the file's
 			}
-			u.failure = err
+			u.fail(err)
 			return errFileFailed
 		}
 		if err := u.take(chunk); err != nil {
-			return err
+			return u.nameLetters(err)
 		}
 	}
 	return nil
+}
+
+// chunks is what the parser makes of a file.
+func (u *upload) chunks(body io.Reader) iter.Seq2[core.Parsed, error] {
+	p, ctx := u.c.server.Parser, u.c.r.Context()
+	if u.replay == nil || u.replay.Skip == 0 {
+		return p.Parse(ctx, u.request, body)
+	}
+	if r, ok := p.(resumer); ok {
+		return r.Resume(ctx, u.request, body, u.replay.Skip)
+	}
+	return func(yield func(core.Parsed, error) bool) { yield(core.Parsed{}, u.c.missing()) }
 }
 
 // fileReader makes every fault of an upload a refusal with nothing behind it. Compressed and multipart bodies that were cut off end in
@@ -248,11 +268,18 @@ func (u *upload) take(chunk core.Parsed) error {
 		return nil
 	}
 	samples, records := b.Samples.Len(), b.Len()
+	for _, d := range b.Documents {
+		if d.Kind == core.DocPluginState {
+			records-- // it is none of the file
+		}
+	}
 	if !u.test {
 		if !u.rules {
 			b.HideFromRules()
 		}
-		b.Origin = u.request.Origin
+		if b.Origin.Door == "" { // the parser may have added a right for what its plugin remembers
+			b.Origin = u.request.Origin
+		}
 		receipt, err := u.c.submit(b)
 		if err != nil {
 			return err
@@ -291,6 +318,7 @@ func (u *upload) answer() error {
 	body = strconv.AppendInt(append(body, `,"records":`...), int64(u.records), 10)
 	body = strconv.AppendInt(append(body, `,"rejected":`...), int64(u.rejected), 10)
 	body = appendRejects(append(body, `,"rejects":`...), u.rejects)
+	body = appendLetters(body, u.letters)
 	if u.records > 0 && !u.test {
 		c.durability(u.durability)
 	}

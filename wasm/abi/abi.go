@@ -41,7 +41,56 @@ const (
 	ImportLog   = "log"    // (level, ptr, len i32)
 	ImportNowMs = "now_ms" // () -> i64, the receive time of the batch in work, Unix ms
 	ImportTick  = "tick"   // () -> i32, inserted by the host alone; a module that imports it is refused
+
+	// The capabilities, all of (key, key_len, buf, limit i32) -> i32. A plugin gets those that its manifest names and the operator granted.
+	ImportLookup = "lookup" // reads replacement tables and entity tags, with the rights of the uploader
+	ImportKVGet  = "kv_get" // reads what the plugin remembers
+	ImportKVPut  = "kv_put" // remembers buf under key, together with the output of the call
 )
+
+// Capabilities lists the names that Manifest.Capabilities may hold.
+func Capabilities() []string { return []string{ImportLookup, ImportKVGet, ImportKVPut} }
+
+// Parts of the keys of ImportLookup: kind 00 name 00 key.
+const (
+	LookupTable  = "table"  // name of a replacement table, key in it
+	LookupEntity = "entity" // name of an entity, name of a tag
+	LookupBreak  = "\x00"   // between the parts; names never hold it
+)
+
+// Denial is a result below zero of a capability.
+type Denial int32
+
+// The denials.
+const (
+	// Absent means that there is nothing under the key, or nothing that the uploader may see.
+	Absent Denial = -1
+	// Malformed means that key or buffer lie outside the memory, or that the key is none.
+	Malformed Denial = -2
+	// OverLimit means that key, value or the number of keys is over its limit; the log of the plugin names it.
+	OverLimit Denial = -3
+	// Denied means that the capability is not granted, or that the uploader lacks the role for such a key.
+	Denied Denial = -4
+	// Unavailable means that the call in work has no uploader or may not remember, or that the database cannot answer.
+	Unavailable Denial = -5
+)
+
+// Error makes a denial an error of the guest.
+func (d Denial) Error() string {
+	switch d {
+	case Absent:
+		return "no such value"
+	case Malformed:
+		return "malformed key or buffer"
+	case OverLimit:
+		return "over a limit, which the log names"
+	case Denied:
+		return "not granted"
+	case Unavailable:
+		return "not available in this call"
+	}
+	return fmt.Sprintf("denial %d", int32(d))
+}
 
 // InputSlack is how many writable bytes tidemark_alloc grants beyond what was asked, so that a guest may load and copy in
 // words of up to 16 bytes without a check at the end of its input.

@@ -20,4 +20,9 @@ type Instance interface {
 type Options struct {
 	Log   func(level uint32, text string) // nil drops lines
 	NowMs func() int64                    // receive time of the batch in work, Unix ms
+
+	// The capabilities, with the results that ABI.md draws; a nil one is denied.
+	Lookup func(key string, buf []byte) int32
+	KVGet  func(key string, buf []byte) int32
+	KVPut  func(key string, value []byte) int32
 }

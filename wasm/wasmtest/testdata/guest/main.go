@@ -52,7 +52,12 @@ type hostile struct {
 	plain guest.Parser
 }
 
-func (p *hostile) Open(r *abi.OpenRequest) error { return p.plain.Open(r) }
+func (p *hostile) Open(r *abi.OpenRequest) error {
+	if string(r.Config) == "null" { // a parser file without config
+		r.Config = nil
+	}
+	return p.plain.Open(r)
+}
 
 func (p *hostile) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 	if len(chunk) == 0 || chunk[0] != '!' {
@@ -110,12 +115,47 @@ func (p *hostile) misbehave(verb, arg string, out *abi.Encoder) error {
 		b := make([]byte, 16)
 		rand.Read(b)
 		out.Message(&abi.Message{Entity: "e", Text: fmt.Sprintf("%x", b)})
+	case "get", "put", "table", "tag":
+		return p.remember(verb, arg, out)
+	case "put-and-panic":
+		if err := host.Put("key", []byte(arg)); err != nil {
+			return err
+		}
+		panic(arg)
+	case "put-and-exit":
+		if err := host.Put("key", []byte(arg)); err != nil {
+			return err
+		}
+		os.Exit(3)
 	case "file":
 		_, err := os.ReadFile("/etc/passwd")
 		return err
 	default:
 		return fmt.Errorf("unknown verb %q", verb)
 	}
+	return nil
+}
+
+// remember uses a capability and tells the answer in a message.
+func (p *hostile) remember(verb, arg string, out *abi.Encoder) error {
+	name, value, _ := strings.Cut(arg, "=")
+	var err error
+	switch verb {
+	case "get":
+		var b []byte
+		b, err = host.Get(name)
+		value = string(b)
+	case "put":
+		err = host.Put(name, []byte(value))
+	case "table":
+		value, err = host.Table(name, value)
+	case "tag":
+		value, err = host.EntityTag(name, value)
+	}
+	if err != nil {
+		value = err.Error()
+	}
+	out.Message(&abi.Message{Entity: "e", Type: verb, Text: value, Persist: true})
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 // Manifest describes the plugin.
 func Manifest() abi.Manifest {
 	return abi.Manifest{
-		Name: "plain", Version: "1.0.0",
+		Name: "plain", Version: "1.0.0", Capabilities: abi.Capabilities(),
 		Formats: []abi.Format{{Name: "lines", ContentTypes: []string{"text/csv"}, Framing: abi.FramingLines}, {Name: "raw", Framing: abi.FramingNone}},
 	}
 }
