@@ -22,6 +22,9 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
+	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/core/search"
+	"github.com/tidemark-db/tidemark/core/selfmetrics"
 )
 
 // Deps is everything the interface needs from the server. Fields marked optional may be nil; the routes that need them answer 501.
@@ -30,16 +33,30 @@ type Deps struct {
 	Reader  core.Reader
 	Catalog core.Catalog
 	Users   *auth.Service
-	Alerts  core.OpenAlerts // optional
-	Parser  core.Parser     // optional
+	Alerts  core.OpenAlerts  // optional
+	Parser  core.Parser      // optional
+	Markers *command.Markers // shared with the other doors of text commands; nil = of this one alone
+
+	Metadata core.Metadata   // what lists of metrics and entities read
+	Synonyms search.Synonyms // of words in searches
+
+	Foreign Foreign // how data of other products is named
 
 	Clock  func() core.Time
 	Zone   *time.Location // the server zone; nil = UTC
 	Limits Limits
 	Log    *slog.Logger // nil = discard
 
+	// DeadLetterBytes bounds the dead letters of uploads together ("limits.dead_letters"), as they are stored; 0 = 64 MiB.
+	DeadLetterBytes int64
+
+	// HideInsertTime turns the default of the parameter addInsertTime from true to false.
+	HideInsertTime bool
+
 	Health  func() Health     // nil = always ok
 	Metrics func(w io.Writer) // optional: appends more of the Prometheus text of /metrics
+
+	SelfMetrics func() []selfmetrics.Reading // optional: the last round of what the server measures of itself
 
 	Version  string // of this build
 	Revision string // digits only; clients of the contract parse it as a number
@@ -63,23 +80,27 @@ type Server struct {
 	public  map[string]bool // paths that need no credentials
 	started core.Time
 	stats   *stats
-	markers *markers
 	held    atomic.Int64 // bytes of request bodies in memory
+	letters letterBox
 }
 
 // New returns the handler of the whole interface.
 func New(d Deps) *Server {
 	d.Limits.setDefaults()
+	d.Foreign.setDefaults()
 	if d.Zone == nil {
 		d.Zone = time.UTC
 	}
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
+	if d.Markers == nil {
+		d.Markers = new(command.Markers)
+	}
 	if d.Health == nil {
 		d.Health = func() Health { return Health{Status: "ok"} }
 	}
-	s := &Server{Deps: d, public: map[string]bool{}, started: d.Clock(), markers: newMarkers()}
+	s := &Server{Deps: d, public: map[string]bool{}, started: d.Clock()}
 	s.stats = newStats(metrics.NewSet())
 	s.router = httprouter.New()
 	for _, rt := range s.routes() {

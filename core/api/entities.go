@@ -1,13 +1,17 @@
 package api
 
 import (
-	"strconv"
+	"context"
+	"iter"
+	"sort"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/query"
 )
 
 // entityField is the check of one field of an entity; false refuses the field by name. Clients send back whole records: what only the server
@@ -33,36 +37,29 @@ func entityField(p *docPatch, name string, v gjson.Result) bool {
 // entityMeta is the metadata of entities.
 var entityMeta = metadata[core.Entity]{
 	doc: core.DocEntity, parameter: "entity", context: filter.Entities, field: entityField, find: core.Catalog.Entity,
-	name:  func(e *core.Entity) string { return e.Name },
-	named: func(k core.SeriesKey) string { return k.Entity },
-	series: func(name string) core.SeriesQuery {
-		return core.SeriesQuery{Entities: core.EntityFilter{Names: []string{name}}}
+	walk: func(ctx context.Context, m core.Metadata, q core.MetaQuery) iter.Seq2[described[core.Entity], error] {
+		return func(yield func(described[core.Entity], error) bool) {
+			for one, err := range m.Entities(ctx, q) {
+				if err != nil {
+					yield(described[core.Entity]{}, err)
+					return
+				}
+				if !yield(described[core.Entity]{one.Entity, one.Last, one.Inserted}, nil) {
+					return
+				}
+			}
+		}
 	},
 	env:   func(e *core.Entity) filter.Env { return filter.EntityEnv{Entity: e} },
-	tags:  func(e *core.Entity) map[string]string { return e.Tags },
-	print: appendEntity,
+	print: query.AppendEntity,
 }
 
-func (c *call) entityList() error { return entityMeta.list(c, everyName) }
+func (c *call) entityList() error   { return entityMeta.list(c) }
+func (c *call) entityPatch() error  { return entityMeta.update(c) }
+func (c *call) entityRename() error { return entityMeta.rename(c) }
 
 // entityDelete removes an entity with its data, and from all groups.
 func (c *call) entityDelete() error { return entityMeta.remove(c) }
-
-func (c *call) entityGet() error {
-	if c.values.Get("version") != "" {
-		return core.Errorf(core.Unimplemented, "not implemented: entity versions")
-	}
-	return entityMeta.get(c)
-}
-
-// groupEntities lists the members of a group as the list of entities does.
-func (c *call) groupEntities() error {
-	g, err := c.existingGroup()
-	if err != nil {
-		return err
-	}
-	return entityMeta.list(c, func(name string) bool { return c.server.Catalog.Member(name, g.Name) })
-}
 
 // entityPut creates an entity or replaces its settings; what is not sent gets its default. Data and creation time stay.
 func (c *call) entityPut() error {
@@ -70,34 +67,121 @@ func (c *call) entityPut() error {
 	if err != nil {
 		return err
 	}
-	now := c.now()
-	fresh := core.NewEntity(name, now)
-	if old, ok := c.server.Catalog.Entity(name); ok {
-		fresh.Created, fresh.Versioned = old.Created, nextVersion(&old, now)
-	}
-	return entityMeta.put(c, name, fresh, p.close())
+	return entityMeta.put(c, name, core.NewEntity(name, 0), p.close())
 }
 
-// entityPatch changes the fields that are sent and merges tags by name.
-func (c *call) entityPatch() error {
-	_, p, err := entityMeta.patch(c)
+// entityPost is entityPut with the name in the body.
+func (c *call) entityPost() error {
+	body, err := c.json()
 	if err != nil {
 		return err
 	}
-	name, old, err := entityMeta.existing(c)
+	p, err := decodePatch(body, "entity", entityField)
 	if err != nil {
 		return err
 	}
-	p.name("versionDate")
-	p.body = strconv.AppendInt(p.body, int64(nextVersion(&old, c.now())), 10)
-	return c.write(core.DocChange{Kind: core.DocEntity, Key: name, Op: core.DocPatch, Body: p.close()})
+	name := lowered(gjson.Get(body, "name").String())
+	if name == "" || !validName(name) {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: Invalid entity name '%s'", excerpt(name))
+	}
+	return entityMeta.put(c, name, core.NewEntity(name, 0), p.close())
 }
 
-// nextVersion is the time of a change. Version times of an entity strictly increase.
-func nextVersion(e *core.Entity, now core.Time) core.Time { return max(now, versionDate(e)+1) }
+// entityGet shows an entity as it is, or as it was at the time of the parameter `version`.
+func (c *call) entityGet() error {
+	at, past, err := c.dateParameter(c.values, "version")
+	if err != nil {
+		return err
+	}
+	if !past {
+		return entityMeta.get(c)
+	}
+	name, _, err := entityMeta.existing(c)
+	if err != nil {
+		return err
+	}
+	versions := c.server.Metadata.EntityVersions(name)
+	n := sort.Search(len(versions), func(i int) bool { return versions[i].VersionDate() > at })
+	if n == 0 {
+		return core.Errorf(core.NotFound, "ENTITY not found for name: '%s': it has no version at %s", name, dates.AppendISO(nil, at))
+	}
+	f := query.MetaFields{Tags: query.AllTags}
+	if c.wantsInsertTime() {
+		for e, err := range c.server.Metadata.Entities(c.reading(), core.MetaQuery{Name: name}) {
+			if err != nil {
+				return err
+			}
+			f.Insert, f.Last = e.Inserted, e.Last
+		}
+	}
+	return c.sendJSON(query.AppendEntity(nil, &versions[n-1], f))
+}
 
-// versionDate is the time of the latest version; the first one is the creation.
-func versionDate(e *core.Entity) core.Time { return max(e.Versioned, e.Created) }
+// entityVersions lists the times of the versions of an entity, both bounds inclusive.
+func (c *call) entityVersions() error {
+	first, _, err := c.dateParameter(c.values, "minVersionDate")
+	if err != nil {
+		return err
+	}
+	last, bounded, err := c.dateParameter(c.values, "maxVersionDate")
+	if err != nil {
+		return err
+	}
+	name, _, err := entityMeta.existing(c)
+	if err != nil {
+		return err
+	}
+	var times []string
+	for _, v := range c.server.Metadata.EntityVersions(name) {
+		if at := v.VersionDate(); at >= first && (!bounded || at <= last) {
+			times = append(times, string(dates.AppendISO(nil, at)))
+		}
+	}
+	return c.sendJSON(appendStrings(nil, times))
+}
+
+// entityMetrics lists the metrics of an entity. Their times are those of its own series, or with useEntityInsertTime=false of all.
+func (c *call) entityMetrics() error {
+	l, err := c.listing(filter.Metrics)
+	if err != nil {
+		return err
+	}
+	name, _, err := entityMeta.existing(c)
+	if err != nil {
+		return err
+	}
+	own := map[string]core.Time{}
+	var metrics []string
+	q := core.SeriesQuery{Scope: core.AllEntities, Entities: core.EntityFilter{Names: []string{name}}, Range: core.AllTime}
+	for k, err := range c.server.Reader.Keys(c.reading(), q) {
+		if err != nil {
+			return err
+		}
+		metric := strings.Clone(k.Key.Metric)
+		last, seen := own[metric]
+		if !seen {
+			metrics = append(metrics, metric) // keys come by metric
+		}
+		own[metric] = max(last, k.Last)
+	}
+	everywhere := strings.EqualFold(c.values.Get("useEntityInsertTime"), "false")
+	out := list{body: []byte{'['}}
+	more := true
+	for i := 0; i < len(metrics) && more; i++ {
+		for d, err := range metricMeta.walk(c.reading(), c.server.Metadata, core.MetaQuery{Name: metrics[i]}) {
+			if err != nil {
+				return err
+			}
+			if !everywhere {
+				d.last, d.inserted = own[metrics[i]], true
+			}
+			if more, err = metricMeta.add(c, &l, &out, d); err != nil {
+				return err
+			}
+		}
+	}
+	return c.sendJSON(append(out.body, ']'))
+}
 
 // entityGroups lists the groups that an entity belongs to.
 func (c *call) entityGroups() error {
@@ -112,24 +196,13 @@ func (c *call) entityGroups() error {
 		}
 		out.next()
 		out.body = appendString(append(out.body, `{"name":`...), g.Name)
-		out.body = append(appendTagObject(out.body, g.Tags, everyTag), '}')
+		out.body = append(appendTagObject(out.body, g.Tags, query.AllTags), '}')
 		return true, nil
 	})
 	if err != nil {
 		return err
 	}
 	return c.sendJSON(append(out.body, ']'))
-}
-
-// appendEntity writes an entity as far as tags, which depend on the request, without the closing brace.
-func appendEntity(dst []byte, e *core.Entity) []byte {
-	dst = appendString(append(dst, `{"name":`...), e.Name)
-	dst = appendFlag(dst, "enabled", e.Enabled)
-	dst = appendText(dst, "label", e.Label)
-	dst = appendText(dst, "interpolate", e.Interpolate)
-	dst = appendText(dst, "timeZone", e.TimeZone)
-	dst = appendDate(dst, "createdDate", e.Created)
-	return appendDate(dst, "versionDate", versionDate(e))
 }
 
 // entityPropertyTypes lists the types of an entity's records that are not older than minInsertDate.
@@ -142,7 +215,7 @@ func (c *call) entityPropertyTypes() error {
 	if err != nil {
 		return err
 	}
-	q := core.PropertyQuery{Scope: c.id.Grants.ReadScope(), Entities: core.EntityFilter{Names: []string{name}}, Range: core.AllTime}
+	q := core.PropertyQuery{Scope: core.AllEntities, Entities: core.EntityFilter{Names: []string{name}}, Range: core.AllTime}
 	q.Range.Start = max(since, core.MinTime)
 	var types []string
 	for r, err := range c.server.Reader.Properties(c.reading(), q) {

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -104,9 +105,14 @@ func plans[Q interface{ Validate(dates.Moment) (P, error) }, P any](c *call, dec
 	if err != nil {
 		return nil, err
 	}
+	return plansIn(c, body, decode)
+}
+
+// plansIn is plans for a scanned text: an array of queries, or one.
+func plansIn[Q interface{ Validate(dates.Moment) (P, error) }, P any](c *call, body string, decode func(gjson.Result) ([]Q, error)) ([]P, error) {
 	moment := c.moment()
 	var plans []P
-	err = c.objects(body, func(v gjson.Result) error {
+	err := c.objects(body, func(v gjson.Result) error {
 		requests, err := decode(v)
 		for _, q := range requests {
 			if err == nil {
@@ -127,7 +133,13 @@ type plan[R any] interface {
 
 // answer runs the plans one after another into one flat array of what print makes of each record.
 func answer[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte) error {
-	out := list{body: []byte{'['}}
+	return answerIn(c, plans, print, "[]")
+}
+
+// answerIn is answer with what stands around the array: the text of an answer without records.
+func answerIn[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte, envelope string) error {
+	opening, closing, _ := strings.Cut(envelope, "]")
+	out := list{body: []byte(opening)}
 	ctx := c.reading()
 	for _, p := range plans {
 		if err := ctx.Err(); err != nil {
@@ -144,5 +156,5 @@ func answer[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte) 
 			}
 		}
 	}
-	return c.sendJSON(append(out.body, ']'))
+	return c.sendJSON(append(append(out.body, ']'), closing...))
 }

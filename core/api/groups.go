@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/query"
 )
 
 // groupField is the check of one field of an entity group. An expression is compiled here, so that a stored one always works.
@@ -21,7 +22,7 @@ func groupField(p *docPatch, name string, v gjson.Result) bool {
 		return p.setFlag(name, v)
 	case "expression":
 		if text := p.text(name, v); strings.TrimSpace(text) != "" {
-			if _, err := (filter.Compiler{Functions: anyFunctions}).Compile(filter.Entities, text); err != nil {
+			if err := filter.Check(filter.Entities, text); err != nil {
 				p.fail("expression: %s", err)
 			}
 		}
@@ -30,15 +31,6 @@ func groupField(p *docPatch, name string, v gjson.Result) bool {
 		return p.setTags(v)
 	}
 	return false
-}
-
-// anyFunctions make every function of the language known, for an expression that is only checked.
-var anyFunctions = filter.Functions{
-	Properties:   func(string, filter.PropertySearch) ([]string, error) { return nil, nil },
-	PropertyTags: func(string, string) (map[string]string, error) { return nil, nil },
-	HasProperty:  func(string, string) (bool, error) { return false, nil },
-	MemberOf:     func(string, string) (bool, error) { return false, nil },
-	EntityTags:   func(string) (map[string]string, error) { return nil, nil },
 }
 
 // group reads a group by its exact name; names keep their case.
@@ -91,15 +83,17 @@ func (c *call) groupPut() error {
 	if err != nil {
 		return err
 	}
-	old, _, err := c.group(name)
+	old, exists, err := c.group(name)
 	if err != nil {
 		return err
 	}
-	base, err := json.Marshal(core.Group{Name: name, Enabled: true, Members: old.Members})
-	if err != nil {
-		return err
+	fresh := core.Group{Name: name, Enabled: true, Members: old.Members}
+	if exists && old.Expression != "" && gjson.GetBytes(patch, "expression").String() == "" {
+		if fresh.Members, err = c.membersOf(&old); err != nil {
+			return err
+		}
 	}
-	body, err := core.MergePatch(base, patch)
+	body, err := patched(fresh, patch)
 	if err != nil {
 		return err
 	}
@@ -116,9 +110,37 @@ func (c *call) groupPatch() error {
 	if err != nil {
 		return err
 	}
+	if x := gjson.GetBytes(patch, "expression"); g.Expression != "" && x.Exists() && x.String() == "" {
+		members, err := c.membersOf(&g)
+		if err != nil {
+			return err
+		}
+		kept := append(appendStrings([]byte(`{"members":`), members), '}')
+		if patch, err = core.MergePatch(patch, kept); err != nil {
+			return err
+		}
+	}
 	return c.write(core.DocChange{Kind: core.DocGroup, Key: g.Name, Op: core.DocPatch, Body: patch})
 }
 
+// membersOf are the members of a group at this moment, sorted: what an expression has found stays when the expression goes.
+func (c *call) membersOf(g *core.Group) ([]string, error) {
+	if g.Expression == "" {
+		return g.Members, nil
+	}
+	var members []string
+	for e, err := range c.server.Metadata.Entities(c.reading(), core.MetaQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		if c.server.Catalog.Member(e.Name, g.Name) {
+			members = append(members, e.Name)
+		}
+	}
+	return members, nil
+}
+
+// groupPatchBody reads the fields of a PUT or PATCH of a group.
 func (c *call) groupPatchBody() ([]byte, error) {
 	body, err := c.json()
 	if err != nil {
@@ -129,6 +151,35 @@ func (c *call) groupPatchBody() ([]byte, error) {
 		return nil, err
 	}
 	return p.close(), nil
+}
+
+// groupEntities lists the members of a group as the list of entities does. A disabled group without an expression still has those it lists.
+func (c *call) groupEntities() error {
+	g, err := c.existingGroup()
+	if err != nil {
+		return err
+	}
+	l, err := c.listing(filter.Entities)
+	if err != nil {
+		return err
+	}
+	members, err := c.membersOf(&g)
+	if err != nil {
+		return err
+	}
+	out := list{body: []byte{'['}}
+	more := true
+	for i := 0; i < len(members) && more; i++ {
+		for d, err := range entityMeta.walk(c.reading(), c.server.Metadata, core.MetaQuery{Name: members[i]}) {
+			if err != nil {
+				return err
+			}
+			if more, err = entityMeta.add(c, &l, &out, d); err != nil {
+				return err
+			}
+		}
+	}
+	return c.sendJSON(append(out.body, ']'))
 }
 
 // groupDelete removes a group; its members and their data stay.
@@ -146,7 +197,7 @@ func (c *call) groupGet() error {
 	if err != nil {
 		return err
 	}
-	body := appendTagObject(appendGroup(nil, &g), g.Tags, everyTag)
+	body := appendTagObject(appendGroup(nil, &g), g.Tags, query.AllTags)
 	body = appendText(body, "expression", g.Expression)
 	return c.sendJSON(append(body, '}'))
 }
@@ -165,10 +216,10 @@ func (c *call) groupList() error {
 		out.next()
 		out.body = appendGroup(out.body, &g)
 		if l.tags != nil {
-			out.body = appendTagObject(out.body, g.Tags, l.keeps)
+			out.body = appendTagObject(out.body, g.Tags, l.tags)
 		}
 		out.body = append(appendText(out.body, "expression", g.Expression), '}')
-		return l.limit <= 0 || out.n < l.limit, nil
+		return l.more(&out), c.fits(out.body)
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidemark-db/tidemark/core/query"
+)
 
 // Limits bound what one request may cost. The zero value of a field means its default. The text of a refusal names the limit by the name
 // given here in quotes.
@@ -13,6 +17,10 @@ type Limits struct {
 	Bodies int64
 	// "limits.records": samples, messages, properties or queries in one request. Default 1,000,000.
 	Records int
+	// "limits.samples": samples that a series query may hold in memory at one time, 16 bytes each. Default 6,000,000.
+	Samples int
+	// "limits.forecast": samples that the forecast of one series reads, and that it gives. Default 50,000.
+	Forecast int
 	// "limits.line": bytes of one text command. The contract has 131072 characters; the default is what they need at 4 bytes each.
 	Line int
 	// "limits.depth": levels of a JSON text. Default 64.
@@ -31,6 +39,8 @@ func (l *Limits) setDefaults() {
 	defaultTo(&l.Upload, 1<<30)
 	defaultTo(&l.Bodies, 256<<20)
 	defaultTo(&l.Records, 1_000_000)
+	defaultTo(&l.Samples, query.DefaultSamples)
+	defaultTo(&l.Forecast, 50_000)
 	defaultTo(&l.Line, 4*131072)
 	defaultTo(&l.Depth, 64)
 	defaultTo(&l.Response, 256<<20)

@@ -125,19 +125,47 @@ func (c *call) messagesQuery() error {
 	return answer(c, p, func(dst []byte, m core.Message) []byte { return query.AppendMessage(dst, &m) })
 }
 
+// messageStats answers with counts of messages in the shape of a series query.
+func (c *call) messageStats() error {
+	p, err := plans(c, decodeMessageStats)
+	if err != nil {
+		return err
+	}
+	return answer(c, p, func(dst []byte, m *query.MessageCounts) []byte { return m.AppendJSON(dst) })
+}
+
 // decodeMessageQuery reads one query; its values are judged by core/query.
 func decodeMessageQuery(v gjson.Result) ([]query.Messages, error) {
 	var q query.Messages
 	var o object
 	o.read(v, fields{
-		"type":        into(&q.Type, (*object).text),
-		"source":      into(&q.Source, (*object).text),
-		"tags":        into(&q.Tags, (*object).tagValues),
-		"severity":    into(&q.Severity, (*object).text),
-		"severities":  into(&q.Severities, (*object).texts),
-		"minSeverity": into(&q.MinSeverity, (*object).text),
-		"expression":  into(&q.Expression, (*object).text),
-		"limit":       optional(&q.Limit, (*object).count),
-	}.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
+		"limit": optional(&q.Limit, (*object).count),
+	}.messages(&q))
 	return []query.Messages{q}, o.err
+}
+
+func decodeMessageStats(v gjson.Result) ([]query.MessageStats, error) {
+	var q query.MessageStats
+	var o object
+	o.read(v, fields{
+		"metric":        into(&q.Metric, (*object).text),
+		"groupKeys":     into(&q.GroupKeys, (*object).texts),
+		"aggregate":     into(&q.Aggregate, (*object).aggregate),
+		"tagExpression": into(&q.TagExpression, (*object).text),
+		"requestId":     into(&q.RequestID, (*object).text),
+		"timeFormat":    into(&q.TimeFormat, (*object).text),
+	}.messages(&q.Messages))
+	return []query.MessageStats{q}, o.err
+}
+
+// messages adds the conditions on messages that both queries have.
+func (f fields) messages(q *query.Messages) fields {
+	f["type"] = into(&q.Type, (*object).text)
+	f["source"] = into(&q.Source, (*object).text)
+	f["tags"] = into(&q.Tags, (*object).tagValues)
+	f["severity"] = into(&q.Severity, (*object).text)
+	f["severities"] = into(&q.Severities, (*object).texts)
+	f["minSeverity"] = into(&q.MinSeverity, (*object).text)
+	f["expression"] = into(&q.Expression, (*object).text)
+	return f.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities)
 }

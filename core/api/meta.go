@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"iter"
 	"math"
 	"net/url"
 	"slices"
@@ -17,12 +17,13 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/query"
 )
 
 // listing holds the parameters that the lists of metadata share.
 type listing struct {
 	expression *filter.Expr
-	tags       []string // names and patterns of tags to return; nil = no tags
+	tags       func(name string) bool // which tags to return; nil = no tags
 	limit      int
 	insertTime bool      // return lastInsertDate
 	min, max   core.Time // bounds of lastInsertDate
@@ -33,15 +34,10 @@ type listing struct {
 // listing reads and checks the parameters. An empty parameter equals an absent one.
 func (c *call) listing(kind filter.Context) (listing, error) {
 	q := c.values
-	l := listing{insertTime: !strings.EqualFold(q.Get("addInsertTime"), "false")}
+	l := listing{insertTime: c.wantsInsertTime(), tags: tagNames(q.Get("tags"))}
 	var err error
-	if text := q.Get("limit"); text != "" {
-		if l.limit, err = strconv.Atoi(text); err != nil {
-			return l, core.Errorf(core.Invalid, "IllegalArgumentException: limit: a number is expected, not %s", excerpt(text))
-		}
-	}
-	if text := q.Get("tags"); text != "" {
-		l.tags = strings.Split(lowered(text), ",")
+	if l.limit, err = c.limit(0); err != nil {
+		return l, err
 	}
 	if text := strings.TrimSpace(q.Get("expression")); text != "" {
 		compiler := filter.Compiler{Functions: c.functions(), Zone: c.server.Zone, Now: c.server.Clock}
@@ -54,6 +50,48 @@ func (c *call) listing(kind filter.Context) (listing, error) {
 	}
 	l.max, l.hasMax, err = c.dateParameter(q, "maxInsertDate")
 	return l, err
+}
+
+// more reports whether the limit lets one more object into the list.
+func (l *listing) more(out *list) bool { return l.limit <= 0 || out.n < l.limit }
+
+// wantsInsertTime reports whether answers are to say when data came last.
+func (c *call) wantsInsertTime() bool {
+	if text := c.values.Get("addInsertTime"); text != "" {
+		return !strings.EqualFold(text, "false")
+	}
+	return !c.server.HideInsertTime
+}
+
+// limit reads the parameter of that name; 0 and negative numbers stand for no limit.
+func (c *call) limit(otherwise int) (int, error) {
+	text := c.values.Get("limit")
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, core.Errorf(core.Invalid, "IllegalArgumentException: limit: a number is expected, not %s", excerpt(text))
+	}
+	return n, nil
+}
+
+// tagNames is the test of a comma-separated list of tag names and patterns; nil for an empty list.
+func tagNames(text string) func(name string) bool {
+	if text == "" {
+		return nil
+	}
+	var patterns []string
+	for part := range strings.SplitSeq(lowered(text), ",") {
+		if part = strings.TrimSpace(part); part == "*" {
+			return query.AllTags
+		} else if part != "" {
+			patterns = append(patterns, part)
+		}
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool { return likeName(pattern, name) })
+	}
 }
 
 // dateParameter reads a date by URL: ISO or a calendar expression in the server zone.
@@ -69,15 +107,10 @@ func (c *call) dateParameter(q url.Values, name string) (core.Time, bool, error)
 	return t, true, nil
 }
 
-// functions are what an expression over metadata may ask of the catalog.
+// functions are what an expression over metadata may ask of the store.
 func (c *call) functions() filter.Functions {
-	return filter.Functions{
-		MemberOf: func(entity, group string) (bool, error) { return c.server.Catalog.Member(entity, group), nil },
-		EntityTags: func(entity string) (map[string]string, error) {
-			e, _ := c.server.Catalog.Entity(lowered(entity))
-			return e.Tags, nil
-		},
-	}
+	source := filter.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Now: c.server.Clock}
+	return source.Functions(c.reading())
 }
 
 // matches evaluates the expression of the listing on one object.
@@ -86,10 +119,10 @@ func (l *listing) matches(env filter.Env) (bool, error) {
 		return true, nil
 	}
 	ok, err := l.expression.Match(env)
-	if err != nil {
-		return false, core.Wrap(core.Invalid, err, "IllegalArgumentException: expression cannot be evaluated")
+	if err != nil && core.CodeOf(err) == core.Internal {
+		err = core.Wrap(core.Invalid, err, "IllegalArgumentException: expression cannot be evaluated")
 	}
-	return ok, nil
+	return ok, err
 }
 
 // inserted reports whether the newest sample of an object lies within the bounds; known is false for an object without samples, which only an
@@ -99,25 +132,6 @@ func (l *listing) inserted(last core.Time, known bool) bool {
 		return !l.hasMin
 	}
 	return (!l.hasMin || last >= l.min) && (!l.hasMax || last < l.max)
-}
-
-// wantsInsertTimes reports whether the newest samples matter at all: finding them takes a pass over all series.
-func (l *listing) wantsInsertTimes() bool { return l.insertTime || l.hasMin || l.hasMax }
-
-// lastInserts finds the newest sample time by a name of each series.
-func (c *call) lastInserts(q core.SeriesQuery, by func(core.SeriesKey) string) (map[string]core.Time, error) {
-	last := map[string]core.Time{}
-	q.Scope, q.Range = core.AllEntities, core.AllTime // metadata is not restricted by entity permissions
-	for info, err := range c.server.Reader.Keys(c.reading(), q) {
-		if err != nil {
-			return nil, err
-		}
-		name := by(info.Key)
-		if t, ok := last[name]; !ok || info.Last > t {
-			last[strings.Clone(name)] = info.Last
-		}
-	}
-	return last, nil
 }
 
 // documents yields the documents of a kind, decoded, in key order, until f returns false.
@@ -144,12 +158,16 @@ type metadata[T any] struct {
 	context   filter.Context
 	field     func(p *docPatch, name string, v gjson.Result) bool
 	find      func(c core.Catalog, name string) (T, bool)
-	name      func(*T) string
-	named     func(core.SeriesKey) string        // this name in the key of a series
-	series    func(name string) core.SeriesQuery // the series of one object
+	walk      func(ctx context.Context, m core.Metadata, q core.MetaQuery) iter.Seq2[described[T], error]
 	env       func(*T) filter.Env
-	tags      func(*T) map[string]string
-	print     func(dst []byte, one *T) []byte // as far as tags, without the closing brace
+	print     func(dst []byte, one *T, f query.MetaFields) []byte
+}
+
+// described is core.MetricInfo and core.EntityInfo in one form.
+type described[T any] struct {
+	one      *T // shared with the store
+	last     core.Time
+	inserted bool
 }
 
 // existing returns the object that the path names; none is a 404.
@@ -177,17 +195,35 @@ func (k *metadata[T]) patch(c *call) (name string, p *docPatch, err error) {
 	return name, p, err
 }
 
-// put stores fresh with the patch applied.
+// put stores fresh with the patch applied. The store keeps what it has decided itself, such as the creation time.
 func (k *metadata[T]) put(c *call, name string, fresh T, patch []byte) error {
-	base, err := json.Marshal(fresh)
-	if err != nil {
-		return err
-	}
-	body, err := core.MergePatch(base, patch)
+	body, err := patched(fresh, patch)
 	if err != nil {
 		return err
 	}
 	return c.write(core.DocChange{Kind: k.doc, Key: name, Op: core.DocPut, Body: body})
+}
+
+// patched is the body of a document with a patch applied.
+func patched(doc any, patch []byte) ([]byte, error) {
+	base, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	return core.MergePatch(base, patch)
+}
+
+// update changes the fields that are sent and merges tags by name.
+func (k *metadata[T]) update(c *call) error {
+	_, p, err := k.patch(c)
+	if err != nil {
+		return err
+	}
+	name, _, err := k.existing(c)
+	if err != nil {
+		return err
+	}
+	return c.write(core.DocChange{Kind: k.doc, Key: name, Op: core.DocPatch, Body: p.close()})
 }
 
 // remove deletes an object with its data.
@@ -199,73 +235,79 @@ func (k *metadata[T]) remove(c *call) error {
 	return c.write(core.DocChange{Kind: k.doc, Key: name, Op: core.DocDelete})
 }
 
+// rename gives an object another name, which nothing may have yet.
+func (k *metadata[T]) rename(c *call) error {
+	body, err := c.json()
+	if err != nil {
+		return err
+	}
+	var o object
+	to := ""
+	o.read(gjson.Parse(body), fields{"name": into(&to, (*object).text)})
+	if o.err != nil {
+		return o.err
+	}
+	name, _, err := k.existing(c)
+	if err != nil {
+		return err
+	}
+	if to == "" {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: name is required")
+	}
+	if to = lowered(to); !validName(to) {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: Invalid %s name '%s'", k.parameter, excerpt(to))
+	}
+	return c.write(core.DocChange{Kind: k.doc, Key: name, Op: core.DocRename, Body: append(appendString([]byte(`{"name":`), to), '}')})
+}
+
 // get shows one object with all its tags, an empty object when it has none.
 func (k *metadata[T]) get(c *call) error {
-	name, one, err := k.existing(c)
+	name, _, err := k.existing(c)
 	if err != nil {
 		return err
 	}
-	l, err := c.listing(k.context)
-	if err != nil {
-		return err
-	}
-	body := appendTagObject(k.print(nil, &one), k.tags(&one), everyTag)
-	if l.insertTime {
-		last, err := c.lastInserts(k.series(name), k.named)
+	for d, err := range k.walk(c.reading(), c.server.Metadata, core.MetaQuery{Name: name}) {
 		if err != nil {
 			return err
 		}
-		if t, ok := last[name]; ok {
-			body = appendDate(body, "lastInsertDate", t)
-		}
+		f := query.MetaFields{Tags: query.AllTags, Insert: d.inserted && c.wantsInsertTime(), Last: d.last}
+		return c.sendJSON(k.print(nil, d.one, f))
 	}
-	return c.sendJSON(append(body, '}'))
+	return notFound(k.parameter, name)
 }
 
-// list answers with the objects, by name, that include accepts and the listing parameters let pass. The limit counts what passed.
-func (k *metadata[T]) list(c *call, include func(name string) bool) error {
+// list answers with the objects, by name, that the listing parameters let pass.
+func (k *metadata[T]) list(c *call) error {
 	l, err := c.listing(k.context)
 	if err != nil {
 		return err
 	}
-	var last map[string]core.Time
-	if l.wantsInsertTimes() {
-		if last, err = c.lastInserts(core.SeriesQuery{}, k.named); err != nil {
+	out := list{body: []byte{'['}}
+	for d, err := range k.walk(c.reading(), c.server.Metadata, core.MetaQuery{}) {
+		if err != nil {
 			return err
 		}
-	}
-	out := list{body: []byte{'['}}
-	err = documents(c.reading(), c.server.Reader, k.doc, func(one T) (bool, error) {
-		name := k.name(&one)
-		t, known := last[name]
-		if !include(name) || !l.inserted(t, known) {
-			return true, nil
+		if more, err := k.add(c, &l, &out, d); err != nil {
+			return err
+		} else if !more {
+			break
 		}
-		if ok, err := l.matches(k.env(&one)); err != nil || !ok {
-			return true, err
-		}
-		out.next()
-		out.body = k.print(out.body, &one)
-		if l.tags != nil {
-			out.body = appendTagObject(out.body, k.tags(&one), l.keeps)
-		}
-		if l.insertTime && known {
-			out.body = appendDate(out.body, "lastInsertDate", t)
-		}
-		out.body = append(out.body, '}')
-		if err := c.fits(out.body); err != nil {
-			return false, err
-		}
-		return l.limit <= 0 || out.n < l.limit, nil
-	})
-	if err != nil {
-		return err
 	}
 	return c.sendJSON(append(out.body, ']'))
 }
 
-// everyName includes all objects in a list.
-func everyName(string) bool { return true }
+// add puts one object into a list, if the parameters let it pass. It reports whether the list takes more: the limit counts what passed.
+func (k *metadata[T]) add(c *call, l *listing, out *list, d described[T]) (more bool, err error) {
+	if !l.inserted(d.last, d.inserted) {
+		return true, nil
+	}
+	if ok, err := l.matches(k.env(d.one)); err != nil || !ok {
+		return true, err
+	}
+	out.next()
+	out.body = k.print(out.body, d.one, query.MetaFields{Tags: l.tags, Insert: l.insertTime && d.inserted, Last: d.last})
+	return l.more(out), c.fits(out.body)
+}
 
 // write stores one document change and answers it.
 func (c *call) write(change core.DocChange) error {
@@ -314,15 +356,6 @@ func appendInt(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)
 }
 
-// appendFloat leaves out a number that is not set.
-func appendFloat(dst []byte, name string, f *float64) []byte {
-	if f == nil {
-		return dst
-	}
-	dst = append(appendString(append(dst, ','), name), ':')
-	return appendNumber(dst, *f)
-}
-
 // appendNumber prints a stored number: the shortest text that gives it back, without an exponent; null for no number.
 func appendNumber(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -333,28 +366,7 @@ func appendNumber(dst []byte, f float64) []byte {
 
 // appendTagObject writes the tags whose name keep accepts, sorted.
 func appendTagObject(dst []byte, tags map[string]string, keep func(name string) bool) []byte {
-	dst = append(dst, `,"tags":{`...)
-	first := true
-	for _, name := range slices.Sorted(maps.Keys(tags)) {
-		if !keep(name) {
-			continue
-		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = append(appendString(dst, name), ':')
-		dst = appendString(dst, tags[name])
-	}
-	return append(dst, '}')
-}
-
-// everyTag keeps all tags, as the routes for a single object do.
-func everyTag(string) bool { return true }
-
-// keeps is everyTag for a list: what its parameter asks for.
-func (l *listing) keeps(name string) bool {
-	return slices.ContainsFunc(l.tags, func(pattern string) bool { return likeName(pattern, name) })
+	return query.AppendTags(append(dst, `,"tags":`...), tags, keep)
 }
 
 // likeName matches a name with a pattern of literal text and `*`, which is all that a list of tag names takes.

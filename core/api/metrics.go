@@ -1,10 +1,14 @@
 package api
 
 import (
+	"context"
+	"iter"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/query"
 )
 
 // metricField is the check of one field of a metric; false refuses the field by name.
@@ -37,17 +41,28 @@ func metricField(p *docPatch, name string, v gjson.Result) bool {
 // metricMeta is the metadata of metrics.
 var metricMeta = metadata[core.Metric]{
 	doc: core.DocMetric, parameter: "metric", context: filter.Metrics, field: metricField, find: core.Catalog.Metric,
-	name:   func(m *core.Metric) string { return m.Name },
-	named:  func(k core.SeriesKey) string { return k.Metric },
-	series: func(name string) core.SeriesQuery { return core.SeriesQuery{Metric: name} },
-	env:    func(m *core.Metric) filter.Env { return filter.MetricEnv{Metric: m} },
-	tags:   func(m *core.Metric) map[string]string { return m.Tags },
-	print:  appendMetric,
+	walk: func(ctx context.Context, m core.Metadata, q core.MetaQuery) iter.Seq2[described[core.Metric], error] {
+		return func(yield func(described[core.Metric], error) bool) {
+			for one, err := range m.Metrics(ctx, q) {
+				if err != nil {
+					yield(described[core.Metric]{}, err)
+					return
+				}
+				if !yield(described[core.Metric]{one.Metric, one.Last, one.Inserted}, nil) {
+					return
+				}
+			}
+		}
+	},
+	env:   func(m *core.Metric) filter.Env { return filter.MetricEnv{Metric: m} },
+	print: query.AppendMetric,
 }
 
 func (c *call) metricGet() error    { return metricMeta.get(c) }
-func (c *call) metricList() error   { return metricMeta.list(c, everyName) }
+func (c *call) metricList() error   { return metricMeta.list(c) }
+func (c *call) metricPatch() error  { return metricMeta.update(c) }
 func (c *call) metricDelete() error { return metricMeta.remove(c) }
+func (c *call) metricRename() error { return metricMeta.rename(c) }
 
 // metricPut creates a metric or replaces its settings; what is not sent gets its default. Data and creation time stay.
 func (c *call) metricPut() error {
@@ -55,43 +70,5 @@ func (c *call) metricPut() error {
 	if err != nil {
 		return err
 	}
-	fresh := core.NewMetric(name, c.now())
-	if old, ok := c.server.Catalog.Metric(name); ok {
-		fresh.Created = old.Created
-	}
-	return metricMeta.put(c, name, fresh, p.close())
-}
-
-// metricPatch changes the fields that are sent and merges tags by name.
-func (c *call) metricPatch() error {
-	_, p, err := metricMeta.patch(c)
-	if err != nil {
-		return err
-	}
-	name, _, err := metricMeta.existing(c)
-	if err != nil {
-		return err
-	}
-	return c.write(core.DocChange{Kind: core.DocMetric, Key: name, Op: core.DocPatch, Body: p.close()})
-}
-
-// appendMetric writes a metric as far as tags, which depend on the request, without the closing brace.
-func appendMetric(dst []byte, m *core.Metric) []byte {
-	dst = appendString(append(dst, `{"name":`...), m.Name)
-	dst = appendFlag(dst, "enabled", m.Enabled)
-	dst = appendText(dst, "dataType", string(m.DataType))
-	dst = appendText(dst, "label", m.Label)
-	dst = appendText(dst, "description", m.Description)
-	dst = appendText(dst, "units", m.Units)
-	dst = appendFlag(dst, "persistent", m.Persistent)
-	dst = appendInt(dst, "retentionDays", int64(m.RetentionDays))
-	dst = appendInt(dst, "seriesRetentionDays", int64(m.SeriesRetentionDays))
-	dst = appendFloat(dst, "minValue", m.MinValue)
-	dst = appendFloat(dst, "maxValue", m.MaxValue)
-	dst = appendText(dst, "invalidAction", string(m.InvalidAction))
-	dst = appendFlag(dst, "versioned", m.Versioned)
-	dst = appendText(dst, "interpolate", m.Interpolate)
-	dst = appendText(dst, "timeZone", m.TimeZone)
-	dst = appendText(dst, "filter", m.Filter)
-	return appendDate(dst, "createdDate", m.Created)
+	return metricMeta.put(c, name, core.NewMetric(name, 0), p.close())
 }

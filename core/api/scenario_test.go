@@ -73,6 +73,7 @@ func runScenarios(t *testing.T, file string) {
 	if strings.HasPrefix(filepath.Base(file), "alerts") {
 		w.seedAlerts(t)
 	}
+	w.seedAuth(t, filepath.Base(file))
 	out := intro
 	for _, sc := range cases {
 		rec := runScenario(t, w, sc)

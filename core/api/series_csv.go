@@ -12,29 +12,49 @@ import (
 	"github.com/tidemark-db/tidemark/core/dates"
 )
 
+// csvInsert is the body of one csv insert on its way into a batch.
+type csvInsert struct {
+	*call
+	batch   *core.Batch
+	version core.VersionAt // fields of every sample, from the reserved parameters
+}
+
+// The reserved parameters that carry the version fields of all samples; they are no tags.
+const (
+	versionSource = "$version_source"
+	versionStatus = "$version_status"
+)
+
 // seriesCSVInsert stores a table of one entity: a column of times, then a column a metric. Every query parameter is a tag.
 func (c *call) seriesCSVInsert() error {
 	entity := underscored(c.param("entity"))
 	if entity == "" {
 		return core.Errorf(core.Invalid, "IllegalArgumentException: Empty entity")
 	}
+	in := csvInsert{call: c, batch: c.batch()}
 	var tags core.Tags
 	for name, values := range c.values {
 		value := trimmed(values[0])
 		if value == "" {
 			return core.Errorf(core.Invalid, "IllegalArgumentException: Tag \"%s\" has empty value", name)
 		}
-		tags = append(tags, core.Tag{Name: underscored(name), Value: value})
+		switch strings.ToLower(name) {
+		case versionSource:
+			in.version.Source = value
+		case versionStatus:
+			in.version.Status = value
+		default:
+			tags = append(tags, core.Tag{Name: underscored(name), Value: value})
+		}
 	}
 	body, err := c.body()
 	if err != nil {
 		return err
 	}
-	b := c.batch()
-	if err := c.readTable(b, strings.NewReader(body), core.SeriesKey{Entity: entity, Tags: tags.Normal()}); err != nil {
+	if err := in.read(strings.NewReader(body), core.SeriesKey{Entity: entity, Tags: tags.Normal()}); err != nil {
 		return err
 	}
-	receipt, err := c.submit(b)
+	receipt, err := c.submit(in.batch)
 	if err != nil {
 		return err
 	}
@@ -57,8 +77,8 @@ func underscored(text string) string {
 	}, text)
 }
 
-// readTable reads the rows of a csv insert into the batch.
-func (c *call) readTable(b *core.Batch, body io.Reader, key core.SeriesKey) error {
+// read reads the header and the rows into the batch.
+func (in *csvInsert) read(body io.Reader, key core.SeriesKey) error {
 	rows := csv.NewReader(body)
 	rows.FieldsPerRecord = -1 // counted below, with a better text
 	rows.LazyQuotes = true
@@ -82,13 +102,13 @@ func (c *call) readTable(b *core.Batch, body io.Reader, key core.SeriesKey) erro
 		if key.Metric = underscored(metric); key.Metric == "" {
 			return core.Errorf(core.Invalid, "IllegalArgumentException: Empty metric")
 		}
-		refs = append(refs, b.Ref(key))
+		refs = append(refs, in.batch.Ref(key))
 	}
-	return c.readRows(b, rows, clock, refs)
+	return in.readRows(rows, clock, refs)
 }
 
 // readRows reads the lines below the header. An empty cell is no sample.
-func (c *call) readRows(b *core.Batch, rows *csv.Reader, clock string, refs []uint32) error {
+func (in *csvInsert) readRows(rows *csv.Reader, clock string, refs []uint32) error {
 	some := false
 	for {
 		row, err := rows.Read()
@@ -115,19 +135,29 @@ func (c *call) readRows(b *core.Batch, rows *csv.Reader, clock string, refs []ui
 			if !ok {
 				return core.Errorf(core.Invalid, "line %d, column %d: '%s' is not a number", line, i+2, excerpt(cell))
 			}
-			if b.Samples.Len() >= c.server.Limits.Records {
-				return c.tooMany()
+			if in.batch.Samples.Len() >= in.server.Limits.Records {
+				return in.tooMany()
 			}
-			at := b.Add(refs[i], t, n.Value)
-			if n.Inexact {
-				b.Samples.Decimals = append(b.Samples.Decimals, core.DecimalAt{Index: uint32(at), Decimal: n.Decimal})
-			}
+			in.add(refs[i], t, n)
 		}
 	}
 	if !some {
 		return core.Errorf(core.Invalid, "No data")
 	}
 	return nil
+}
+
+// add appends one sample.
+func (in *csvInsert) add(ref uint32, t core.Time, n command.Number) {
+	s := &in.batch.Samples
+	at := uint32(in.batch.Add(ref, t, n.Value))
+	if n.Inexact {
+		s.Decimals = append(s.Decimals, core.DecimalAt{Index: at, Decimal: n.Decimal})
+	}
+	if v := in.version; v != (core.VersionAt{}) {
+		v.Index = at
+		s.Versions = append(s.Versions, v)
+	}
 }
 
 // tableTime reads the first cell of a row.

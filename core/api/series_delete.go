@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -31,6 +33,11 @@ func (c *call) seriesDelete() error {
 		return core.Errorf(core.NotFound, "SeriesNotFoundException: No series found")
 	}
 	n := len(b.Series)
+	for _, d := range b.Series[:n] { // the deviations of a forecast go with it, uncounted
+		if measured, kind, forecast, _ := d.Key.Store(); kind == core.Predicted {
+			b.Series = append(b.Series, core.SeriesDelete{Key: measured.In(core.Deviation, forecast), Range: core.AllTime})
+		}
+	}
 	receipt, err := c.submit(b)
 	if err != nil {
 		return err
@@ -43,6 +50,8 @@ type seriesSelection struct {
 	metric, entity string
 	tags           core.Tags
 	exact          bool
+	kind           core.Kind // what was measured, or a stored forecast with its deviations
+	forecast       string
 }
 
 // decodeSeriesDelete reads one element. exactMatch is true unless told otherwise, the opposite of a query.
@@ -55,6 +64,16 @@ func decodeSeriesDelete(v gjson.Result) (seriesSelection, error) {
 			del.metric = lowered(trimmed(o.text(name, v)))
 		case "entity":
 			del.entity = lowered(trimmed(o.text(name, v)))
+		case "type":
+			switch kind := strings.ToUpper(o.text(name, v)); kind {
+			case "", "HISTORY":
+			case "FORECAST":
+				del.kind = core.Predicted
+			default:
+				o.fail("unknown series type %s", excerpt(v.Raw))
+			}
+		case "forecastName":
+			del.forecast = trimmed(o.text(name, v))
 		case "exactMatch":
 			del.exact = o.flag(name, v)
 		case "tags":
@@ -87,7 +106,11 @@ func (c *call) known(metric, entity string) error {
 
 // matchSeries adds the deletes of a selection to the batch, each series once. Tag values are compared literally.
 func (c *call) matchSeries(b *core.Batch, del seriesSelection, chosen map[string]bool) error {
-	q := core.SeriesQuery{Scope: core.AllEntities, Metric: del.metric, Entities: core.EntityFilter{Names: []string{del.entity}}, Range: core.AllTime}
+	q := core.SeriesQuery{Scope: core.AllEntities, Metric: del.metric, Entities: core.EntityFilter{Names: []string{del.entity}}, Range: core.AllTime,
+		Kind: del.kind}
+	if del.kind != core.Measured {
+		q.Forecast = del.forecast
+	}
 	for info, err := range c.server.Reader.Keys(c.reading(), q) {
 		if err != nil {
 			return err
@@ -95,7 +118,8 @@ func (c *call) matchSeries(b *core.Batch, del seriesSelection, chosen map[string
 		if !del.selects(info.Key.Tags) {
 			continue
 		}
-		key := string(info.Key.Append(nil))
+		target := info.Key.In(del.kind, del.forecast)
+		key := string(target.Append(nil))
 		if chosen[key] {
 			continue
 		}
@@ -103,7 +127,7 @@ func (c *call) matchSeries(b *core.Batch, del seriesSelection, chosen map[string
 		if len(b.Series) >= c.server.Limits.Records {
 			return c.tooMany()
 		}
-		b.Series = append(b.Series, core.SeriesDelete{Key: info.Key.Clone(), Range: core.AllTime})
+		b.Series = append(b.Series, core.SeriesDelete{Key: target.Clone(), Range: core.AllTime})
 	}
 	return nil
 }

@@ -60,18 +60,26 @@ type seriesDecoder struct {
 	records int
 	catalog core.Catalog
 
-	keys   keyTable
-	tags   core.Tags // of all series, one after another: one allocation for many
-	head   seriesHead
-	sample sampleFields
-	ref    uint32
-	err    error
+	keys            keyTable
+	key             core.SeriesKey
+	tags            core.Tags // of all series, one after another: one allocation for many
+	head            seriesHead
+	sample          sampleFields
+	headOf, fieldOf func(key string, v gjson.Result) bool // headMember and sampleMember: method values are made once, not once a sample
+	ref             uint32                                // of the series whose samples are read
+	spread          uint32                                // of its deviations, once a sample has one
+	err             error
 }
+
+// noRef is the reference of a series that has none yet.
+const noRef = math.MaxUint32
 
 // seriesHead is one series object, its samples not yet read.
 type seriesHead struct {
 	entity, metric string
 	tags, data     gjson.Result
+	kind           core.Kind
+	forecast       string // name of a forecast
 }
 
 // sampleFields is one sample object. Raw values keep the digits that were sent.
@@ -79,7 +87,7 @@ type sampleFields struct {
 	time              core.Time
 	timed             bool // t was seen; it beats d
 	date              string
-	value             gjson.Result
+	value, deviation  gjson.Result
 	text              string
 	hasValue, hasText bool
 	version           gjson.Result
@@ -88,15 +96,15 @@ type sampleFields struct {
 // decode reads a scanned body: an array of series, or one.
 func (d *seriesDecoder) decode(body string) error {
 	root := gjson.Parse(body)
+	d.headOf, d.fieldOf = d.headMember, d.sampleMember
 	if !root.IsArray() {
-		d.series(root)
+		d.series(root.Raw, 0)
 		return d.err
 	}
 	d.reserve(body)
-	// The three callbacks are made once, not once a series and sample.
-	walk(root.Raw, func(_ string, v gjson.Result) bool {
-		d.series(v)
-		return d.err == nil
+	eachObject(root.Raw, func(i int) (int, bool) {
+		end := d.series(root.Raw, i)
+		return end, d.err == nil
 	})
 	return d.err
 }
@@ -116,17 +124,22 @@ func (d *seriesDecoder) reserve(body string) {
 		Flags: make([]core.Flags, 0, samples)}
 }
 
-// series reads one object: first its head, whatever the order of the members, then its samples.
-func (d *seriesDecoder) series(v gjson.Result) {
-	if !v.IsObject() {
-		d.err = core.Errorf(core.Invalid, "IllegalArgumentException: a series object is expected, not %s", excerpt(v.Raw))
-		return
+// series reads the object at i: first its head, whatever the order of the members, then its samples. It returns the place after the object.
+func (d *seriesDecoder) series(body string, i int) (end int) {
+	if i >= len(body) || body[i] != '{' {
+		v, end := valueAt(body, i)
+		d.fail("a series object is expected, not %s", excerpt(v.Raw))
+		return end
 	}
 	d.head = seriesHead{}
-	walk(v.Raw, d.headMember)
-	if d.err != nil {
-		return
+	if end = walkAt(body, i, d.headOf); d.err == nil {
+		d.readSeries()
 	}
+	return end
+}
+
+// readSeries judges the head and reads the samples.
+func (d *seriesDecoder) readSeries() {
 	key := core.SeriesKey{Metric: d.head.metric, Entity: d.head.entity}
 	switch {
 	case key.Entity == "":
@@ -150,9 +163,11 @@ func (d *seriesDecoder) series(v gjson.Result) {
 		d.fail("No data")
 		return
 	}
-	d.ref = d.keys.ref(d.batch, key)
+	d.key, d.spread = key, noRef
+	d.ref = d.keys.ref(d.batch, key.In(d.head.kind, d.head.forecast))
 	before := d.batch.Samples.Len()
-	walk(d.head.data.Raw, d.addSample)
+	data := d.head.data.Raw
+	eachObject(data, func(i int) (int, bool) { return d.addSample(data, i) })
 	if d.err == nil && d.batch.Samples.Len() == before {
 		d.fail("No data")
 	}
@@ -176,11 +191,14 @@ func (d *seriesDecoder) headMember(key string, v gjson.Result) bool {
 		d.head.tags = v
 	case "data":
 		d.head.data = v
+	case "forecastName":
+		var o object
+		d.head.forecast, d.err = trimmed(o.text(key, v)), o.err
 	case "type":
 		switch strings.ToUpper(v.Str) {
 		case "HISTORY", "":
 		case "FORECAST":
-			d.err = core.Errorf(core.Unimplemented, "not implemented: insert of type FORECAST")
+			d.head.kind = core.Predicted
 		default:
 			d.fail("unknown series type %s", excerpt(v.Raw))
 		}
@@ -225,16 +243,16 @@ func decodeTags(v gjson.Result, tags core.Tags) (core.Tags, error) {
 	return tags, o.err
 }
 
-// addSample reads one sample. Faults are found in the order of the request, so that the text names the first one.
-func (d *seriesDecoder) addSample(_ string, v gjson.Result) bool {
-	if !v.IsObject() {
+// addSample reads the sample at i and returns the place after it. Faults are found in the order of the request, so that the text names the first one.
+func (d *seriesDecoder) addSample(data string, i int) (end int, more bool) {
+	if data[i] != '{' {
+		v, end := valueAt(data, i)
 		d.fail("a sample object is expected, not %s", excerpt(v.Raw))
-		return false
+		return end, false
 	}
 	d.sample = sampleFields{}
-	walk(v.Raw, d.sampleMember)
-	if d.err != nil {
-		return false
+	if end = walkAt(data, i, d.fieldOf); d.err != nil {
+		return end, false
 	}
 	t, err := d.sample.when()
 	if err == nil {
@@ -247,7 +265,7 @@ func (d *seriesDecoder) addSample(_ string, v gjson.Result) bool {
 		err = d.store(t)
 	}
 	d.err = err
-	return err == nil
+	return end, err == nil
 }
 
 // sampleMember takes one member of a sample.
@@ -273,6 +291,8 @@ func (d *seriesDecoder) sampleMember(key string, v gjson.Result) bool {
 		d.err = o.err
 	case "version":
 		f.version = v
+	case "s":
+		f.deviation = v
 	}
 	return d.err == nil
 }
@@ -306,7 +326,7 @@ func (d *seriesDecoder) store(t core.Time) error {
 	var i int
 	switch {
 	case f.hasValue:
-		n, err := sampleNumber(f.value)
+		n, err := d.number("v", f.value)
 		if err != nil {
 			return err
 		}
@@ -322,6 +342,34 @@ func (d *seriesDecoder) store(t core.Time) error {
 	default:
 		return core.Errorf(core.Invalid, "IllegalArgumentException: a sample needs v or x")
 	}
+	if err := d.storeVersion(i); err != nil {
+		return err
+	}
+	if d.head.kind == core.Measured || f.deviation.Type == gjson.Null {
+		return nil
+	}
+	return d.storeDeviation(t)
+}
+
+// storeDeviation appends the standard deviation of a forecast value as a sample of a series of its own.
+func (d *seriesDecoder) storeDeviation(t core.Time) error {
+	n, err := d.number("s", d.sample.deviation)
+	if err != nil {
+		return err
+	}
+	if d.spread == noRef {
+		d.spread = d.keys.ref(d.batch, d.key.In(core.Deviation, d.head.forecast))
+	}
+	i := d.batch.Add(d.spread, t, n.Value)
+	if n.Inexact {
+		d.batch.Samples.Decimals = append(d.batch.Samples.Decimals, core.DecimalAt{Index: uint32(i), Decimal: n.Decimal})
+	}
+	return nil
+}
+
+// storeVersion adds the version fields to sample i.
+func (d *seriesDecoder) storeVersion(i int) error {
+	f := &d.sample
 	if f.version.Type == gjson.Null {
 		return nil
 	}
@@ -342,8 +390,8 @@ func (d *seriesDecoder) store(t core.Time) error {
 	return o.err
 }
 
-// sampleNumber reads v: null and NaN are no number, a string holds what the text protocol takes.
-func sampleNumber(v gjson.Result) (command.Number, error) {
+// number reads a value: null and NaN are no number, a string holds what the text protocol takes.
+func (d *seriesDecoder) number(name string, v gjson.Result) (command.Number, error) {
 	text := v.Raw
 	switch v.Type {
 	case gjson.Null:
@@ -353,7 +401,7 @@ func sampleNumber(v gjson.Result) (command.Number, error) {
 	}
 	n, ok := command.ParseNumber(text)
 	if !ok {
-		return n, core.Errorf(core.Invalid, "IllegalArgumentException: v: a number is expected, not %s", excerpt(v.Raw))
+		return n, core.Errorf(core.Invalid, "IllegalArgumentException: %s: a number is expected, not %s", name, excerpt(v.Raw))
 	}
 	return n, nil
 }

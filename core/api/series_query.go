@@ -11,7 +11,8 @@ import (
 
 // source is what queries of this caller read.
 func (c *call) source() query.Source {
-	return query.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Scope: c.id.Grants.ReadScope()}
+	return query.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Scope: c.id.Grants.ReadScope(),
+		Samples: c.server.Limits.Samples, ForecastSamples: c.server.Limits.Forecast}
 }
 
 // seriesQuery answers an array of queries.
@@ -21,6 +22,26 @@ func (c *call) seriesQuery() error {
 		return err
 	}
 	return answer(c, p, appendSeries)
+}
+
+// seriesQueries is the form of older clients: the queries are a member of an object, or the body itself, and the series are a member of the answer.
+func (c *call) seriesQueries() error {
+	body, err := c.json()
+	if err != nil {
+		return err
+	}
+	queries := gjson.Parse(body)
+	if !queries.IsArray() {
+		queries = queries.Get("queries")
+	}
+	if !queries.IsArray() {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: queries: an array is required")
+	}
+	p, err := plansIn(c, queries.Raw, decodeSeriesQuery)
+	if err != nil {
+		return err
+	}
+	return answerIn(c, p, appendSeries, `{"series":[]}`)
 }
 
 func appendSeries(dst []byte, r *query.Result) []byte { return r.AppendJSON(dst) }
@@ -39,34 +60,28 @@ func decodeSeriesQuery(v gjson.Result) ([]query.Series, error) {
 	var o object
 	var metrics []string
 	f := fields{
-		"metric":              into(&q.Metric, (*object).text),
-		"metrics":             into(&metrics, (*object).texts),
-		"type":                into(&q.Type, (*object).text),
-		"tags":                into(&q.Tags, (*object).tagValues),
-		"tagExpression":       into(&q.TagExpression, (*object).text),
-		"exactMatch":          into(&q.ExactMatch, (*object).flag),
-		"minInsertDate":       into(&q.MinInsertDate, (*object).text),
-		"maxInsertDate":       into(&q.MaxInsertDate, (*object).text),
-		"forecastName":        into(&q.ForecastName, (*object).text),
-		"versioned":           into(&q.Versioned, (*object).flag),
-		"versionFilter":       into(&q.VersionFilter, (*object).text),
-		"sampleFilter":        into(&q.SampleFilter, (*object).text),
-		"cache":               into(&q.Cache, (*object).flag),
-		"limit":               into(&q.Limit, (*object).count),
-		"seriesLimit":         into(&q.SeriesLimit, (*object).count),
-		"direction":           into(&q.Direction, (*object).text),
-		"requestId":           into(&q.RequestID, (*object).text),
-		"timeFormat":          into(&q.TimeFormat, (*object).text),
-		"addMeta":             into(&q.AddMeta, (*object).flag),
-		"aggregate":           into(&q.Aggregate, (*object).aggregate),
-		"transformationOrder": into(&q.TransformationOrder, (*object).texts),
-		// what old clients call a group with a period
-		"join": func(_ *object, _ string, v gjson.Result) { q.Transformations["group"] = v.Raw },
+		"metric":        into(&q.Metric, (*object).text),
+		"metrics":       into(&metrics, (*object).texts),
+		"type":          into(&q.Type, (*object).text),
+		"tags":          into(&q.Tags, (*object).tagValues),
+		"tagExpression": into(&q.TagExpression, (*object).text),
+		"exactMatch":    into(&q.ExactMatch, (*object).flag),
+		"minInsertDate": into(&q.MinInsertDate, (*object).text),
+		"maxInsertDate": into(&q.MaxInsertDate, (*object).text),
+		"forecastName":  into(&q.ForecastName, (*object).text),
+		"versioned":     into(&q.Versioned, (*object).flag),
+		"versionFilter": into(&q.VersionFilter, (*object).text),
+		"sampleFilter":  into(&q.SampleFilter, (*object).text),
+		"cache":         into(&q.Cache, (*object).flag),
+		"limit":         into(&q.Limit, (*object).count),
+		"seriesLimit":   into(&q.SeriesLimit, (*object).count),
+		"direction":     into(&q.Direction, (*object).text),
+		"requestId":     into(&q.RequestID, (*object).text),
+		"timeFormat":    into(&q.TimeFormat, (*object).text),
+		"addMeta":       into(&q.AddMeta, (*object).flag),
 	}
-	for _, name := range [...]string{"interpolate", "group", "rate", "smooth", "downsample", "forecast", "evaluate"} {
-		f[name] = func(_ *object, name string, v gjson.Result) { q.Transformations[name] = v.Raw }
-	}
-	o.read(v, f.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
+	f["forecast"] = into(&q.Forecast, (*object).forecast)
+	o.read(v, f.transformations(&q).timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
 	if o.err != nil || metrics == nil || q.Metric != "" {
 		return []query.Series{q}, o.err
 	}
@@ -86,6 +101,7 @@ func (o *object) aggregate(_ string, v gjson.Result) *query.Aggregate {
 	o.read(v, fields{
 		"type": types, "types": types,
 		"period": period, "interval": period,
+		"order":          optional(&a.Order, (*object).count),
 		"interpolate":    into(&a.Interpolate, (*object).interpolation),
 		"threshold":      into(&a.Threshold, (*object).threshold),
 		"workingMinutes": into(&a.WorkingMinutes, (*object).workingMinutes),

@@ -100,7 +100,8 @@ func allowOrigins(h http.Header) {
 // dispatch authenticates and finds the route. Credentials come first: a bad one is a 401 on every path, existing or not.
 func (s *Server) dispatch(c *call) error {
 	path := encodedPath(c.r.URL)
-	if !s.public[path] {
+	if !s.public[path] || auth.BearsToken(c.r) {
+		adoptCredentials(c.r, path)
 		id, err := s.Users.Authenticate(c.r)
 		if err != nil {
 			return err
@@ -117,6 +118,9 @@ func (s *Server) dispatch(c *call) error {
 	}
 	handle, params, _ := s.router.Lookup(method, path)
 	if handle == nil {
+		if c.id.Means == auth.ByGuest { // who may read, and is no user: an unknown path asks for credentials as for everybody else
+			return c.id.Denied()
+		}
 		return s.unrouted(c, path)
 	}
 	handle(c, c.r, params)
@@ -141,7 +145,7 @@ func (s *Server) bind(rt route) httprouter.Handle {
 // admit checks the role and the origin of a request, and decodes its path parameters, each once.
 func (c *call) admit(rt route) error {
 	if rt.role != core.Public && !c.id.Grants.Roles.Has(rt.role) {
-		return auth.Denied()
+		return c.id.Denied()
 	}
 	// The webhook is the one GET that writes: an image tag on a foreign page must not be able to send a message.
 	writes := rt.method != http.MethodGet || strings.HasPrefix(rt.path, webhookPath)

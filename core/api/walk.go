@@ -8,14 +8,15 @@ import (
 
 // walk calls f for each member of an object or each element of an array, until it returns false. It is Result.ForEach for the hot path: text that
 // scanJSON has passed needs no second look, keys need no Result, and numbers are not converted, since their text is what counts here: v.Num is not set.
-func walk(json string, f func(key string, v gjson.Result) bool) {
-	object := json != "" && json[0] == '{'
-	for i := 1; ; {
-		for i < len(json) && (isSpace(json[i]) || json[i] == ',') {
-			i++
-		}
+func walk(json string, f func(key string, v gjson.Result) bool) { walkAt(json, 0, f) }
+
+// walkAt is walk for the object or array at i, whose end need not be known. It returns the place after it, or after the member at which f ended the walk.
+func walkAt(json string, i int, f func(key string, v gjson.Result) bool) (end int) {
+	object := i < len(json) && json[i] == '{'
+	for i++; ; {
+		i = nextItem(json, i)
 		if i >= len(json) || json[i] == '}' || json[i] == ']' {
-			return
+			return i + 1
 		}
 		key := ""
 		if object {
@@ -28,8 +29,27 @@ func walk(json string, f func(key string, v gjson.Result) bool) {
 		}
 		var v gjson.Result
 		if v, i = valueAt(json, i); !f(key, v) {
+			return i
+		}
+	}
+}
+
+// nextItem returns the place of the next member, element or closing bracket.
+func nextItem(json string, i int) int {
+	for i < len(json) && (isSpace(json[i]) || json[i] == ',') {
+		i++
+	}
+	return i
+}
+
+// eachObject calls f for the place of each element of the array, until it returns false; f returns the place after the element.
+func eachObject(json string, f func(i int) (end int, more bool)) {
+	for i, more := 1, true; more; {
+		i = nextItem(json, i)
+		if i >= len(json) || json[i] == ']' {
 			return
 		}
+		i, more = f(i)
 	}
 }
 
