@@ -432,7 +432,7 @@ func lookupTable(ev *evaluation, a []any) (any, error) {
 		Keys map[string]string `json:"keys"`
 	}
 	err := ev.reading(func(ctx context.Context, r core.Reader) error {
-		for d, err := range r.Documents(ctx, core.DocumentQuery{Kind: core.DocTable, Key: textOf(a[0])}) {
+		for d, err := range r.Documents(ctx, core.DocumentQuery{Kind: core.DocTable, Key: core.TableKey(textOf(a[0]))}) {
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -40,14 +41,16 @@ type measurement struct {
 
 // request is one HTTP request before it is put into bytes.
 type request struct {
-	path, contentType string
-	body              []byte
+	method, path, contentType string // method "": GET without a body, else POST
+	body                      []byte
 }
 
 var measurements = []measurement{
-	{name: "series/insert JSON, 1,000 samples a request", sync: "1s", clients: 4, unit: "samples/s", target: 300_000, perBody: 1000, bodies: 2000, render: jsonInsert},
+	{name: "series/insert JSON, 1,000 samples a request", sync: "1s", clients: 4, unit: "samples/s", target: 800_000, perBody: 1000, bodies: 3000, render: jsonInsert},
 	{name: "text commands, ten m: fields a line", sync: "1s", clients: 4, unit: "samples/s", target: 500_000, perBody: 1000, bodies: 4000, render: commandInsert},
-	{name: "webhook, 1 KB JSON", sync: "always", clients: 16, unit: "requests/s", target: 5_000, perBody: 1, bodies: 30_000, render: webhookInsert},
+	{name: "messages/insert JSON, 100 messages a request", sync: "1s", clients: 4, unit: "messages/s", target: 150_000, perBody: 100, bodies: 6000, render: messageInsert},
+	{name: "webhook, 1 KB JSON, sync=1s", sync: "1s", clients: 16, unit: "requests/s", target: 15_000, perBody: 1, bodies: 60_000, render: webhookInsert},
+	{name: "webhook, 1 KB JSON, sync=always", sync: "always", clients: 16, unit: "requests/s", target: 5_000, perBody: 1, bodies: 30_000, render: webhookInsert},
 }
 
 func (b *benchCmd) Run() error {
@@ -63,8 +66,16 @@ func (b *benchCmd) Run() error {
 		}
 		fmt.Printf("| %s | %d | %s | %.0f %s | >= %.0f |\n", m.name, m.clients, m.sync, rate, m.unit, m.target)
 	}
-	if strings.Contains("idle", b.Only) {
-		return b.watchIdle()
+	for _, m := range []struct {
+		name string
+		run  func(*benchCmd) error
+	}{{"query", (*benchCmd).queryTimes}, {"entities", (*benchCmd).listTimes}, {"permissions", (*benchCmd).permissionCost}, {"idle", (*benchCmd).watchIdle}} {
+		if !strings.Contains(m.name, b.Only) {
+			continue
+		}
+		if err := m.run(b); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
 	}
 	return nil
 }
@@ -76,7 +87,10 @@ type benchServer struct {
 	url string // host:port
 }
 
-const benchPassword = "bench-password"
+const (
+	benchUser     = "bench"
+	benchPassword = "bench-password"
+)
 
 func startBenchServer(syncMode string) (*benchServer, error) {
 	self, err := os.Executable()
@@ -89,7 +103,7 @@ func startBenchServer(syncMode string) (*benchServer, error) {
 	}
 	s := &benchServer{dir: dir}
 	s.cmd = exec.Command(self, "serve", "--http", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--config", filepath.Join(dir, "config"), "--sync", syncMode, "--log-level", "warn")
-	s.cmd.Env = append(os.Environ(), "TIDEMARK_ADMIN_USER=bench", "TIDEMARK_ADMIN_PASSWORD="+benchPassword)
+	s.cmd.Env = append(os.Environ(), "TIDEMARK_ADMIN_USER="+benchUser, "TIDEMARK_ADMIN_PASSWORD="+benchPassword)
 	s.cmd.Stderr = os.Stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -136,28 +150,38 @@ func (m *measurement) run() (rate float64, err error) {
 		return 0, err
 	}
 	defer func() { err = firstError(err, s.stop()) }()
-	perClient := m.bodies / m.clients
-	wires := make([][]byte, perClient*m.clients)
+	wires := make([][]byte, m.bodies/m.clients*m.clients)
 	for i := range wires {
-		wires[i] = m.render(i).wire(s.url)
+		wires[i] = m.render(i).wire(s.url, benchUser)
 	}
+	elapsed, err := s.sendAll(m.clients, wires)
+	return float64(len(wires)) * m.perBody / elapsed.Seconds(), err
+}
+
+// sendAll shares requests out among clients and returns how long they took.
+func (s *benchServer) sendAll(clients int, wires [][]byte) (time.Duration, error) {
 	runtime.GC()
 	syscall.Sync() // what was measured before must not be written during this measurement
 	var wg sync.WaitGroup
-	faults := make([]error, m.clients)
+	perClient := len(wires) / clients
+	faults := make([]error, clients)
 	start := time.Now()
-	for c := range m.clients {
+	for c := range clients {
 		wg.Go(func() { faults[c] = send(s.url, wires[c*perClient:(c+1)*perClient]) })
 	}
 	wg.Wait()
-	elapsed := time.Since(start)
-	return float64(len(wires)) * m.perBody / elapsed.Seconds(), firstError(faults...)
+	return time.Since(start), firstError(faults...)
 }
 
-func (r request) wire(host string) []byte {
+// wire renders a request as a user sends it, whose password is that of all users of a measurement.
+func (r request) wire(host, user string) []byte {
 	var b bytes.Buffer
-	credentials := base64.StdEncoding.EncodeToString([]byte("bench:" + benchPassword))
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", r.path, host, credentials, r.contentType, len(r.body))
+	credentials := base64.StdEncoding.EncodeToString([]byte(user + ":" + benchPassword))
+	method := cmp.Or(r.method, "POST")
+	if r.body == nil {
+		method = "GET"
+	}
+	fmt.Fprintf(&b, method+" %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", r.path, host, credentials, r.contentType, len(r.body))
 	b.Write(r.body)
 	return b.Bytes()
 }
@@ -210,52 +234,6 @@ func readAnswer(r *bufio.Reader) error {
 		return fmt.Errorf("%s: %s", strings.TrimSpace(status), body)
 	}
 	return nil
-}
-
-const benchStart = 1767225600000 // 2026-01-01T00:00:00Z
-
-// jsonInsert renders 100 series of 10 samples.
-func jsonInsert(i int) request {
-	b := []byte{'['}
-	for s := range 100 {
-		if s > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"entity":"host-%d","metric":"metric_%d","tags":{"dc":"eu"},"data":[`, s/10+10*(i%10), s%10)
-		for n := range 10 {
-			if n > 0 {
-				b = append(b, ',')
-			}
-			b = fmt.Appendf(b, `{"t":%d,"v":%d.%02d}`, benchStart+(i*10+n)*1000, (i+s+n)%100, n)
-		}
-		b = append(b, "]}"...)
-	}
-	return request{"/api/v1/series/insert", "application/json", append(b, ']')}
-}
-
-// commandInsert renders 100 lines of ten fields.
-func commandInsert(i int) request {
-	var b []byte
-	for line := range 100 {
-		b = fmt.Appendf(b, "series e:host-%d ms:%d", line, benchStart+i*1000)
-		for m := range 10 {
-			b = fmt.Appendf(b, " m:metric_%d=%d.%02d", m, (i+line+m)%100, m)
-		}
-		b = append(b, " t:dc=eu\n"...)
-	}
-	return request{"/api/v1/command", "text/plain", b}
-}
-
-// webhookInsert renders a build notification of 1 KB.
-func webhookInsert(i int) request {
-	b := fmt.Appendf(nil, `{"job":"api","build":{"number":%d,"status":"SUCCESS","branch":"main","duration":1250.5,"ok":true},"steps":[`, i)
-	for s := 0; len(b) < 960; s++ {
-		if s > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"name":"step-%d","ms":%d,"result":"passed"}`, s, s*17)
-	}
-	return request{"/api/v1/messages/webhook/ci?command.message=job&exclude=steps*.ms", "application/json", append(b, "]}"...)}
 }
 
 // watchIdle reports what a server without work writes and how much memory it holds, once its first work is done.

@@ -30,19 +30,50 @@ type Config struct {
 	AdminUser     string
 	AdminPassword string
 
+	MinPassword   int64
+	ResetUser     string
+	ResetPassword string
+	GuestAccess   bool
+	SessionIdle   time.Duration
+	LoginAttempts int64
+	LoginDelay    time.Duration
+	LoginDelayMax time.Duration
+	AuditEntity   string
+
+	HTTPS    string // listen address, "" = none
+	TLSCert  string // file, "" = self-signed
+	TLSKey   string
+	TLSNames string
+
 	CompileCache       string
 	PluginMemory       int64
 	InterpretedPlugins bool
+	StateKeyBytes      int64
+	StateValueBytes    int64
+	StateKeys          int64
+	DeadLetterBytes    int64 // of one
+	DeadLettersBytes   int64
 
 	BodyBytes     int64
 	BodiesBytes   int64
 	UploadBytes   int64
 	ResponseBytes int64
 	Records       int64
+	HeldSamples   int64 // of one series query
+	Forecast      int64
 	Rejects       int64
 	LineBytes     int64
 	JSONDepth     int64
 	RequestTime   time.Duration
+	Versions      int64 // of an entity
+	InsertTime    bool
+
+	SelfMetrics  bool
+	SelfEntity   string
+	SelfInterval time.Duration
+	SelfFile     string
+
+	Network NetworkConfig
 
 	RulesWait time.Duration
 	Windows   int64
@@ -68,21 +99,66 @@ var settings = []setting{
 	{"server.url", "", "address of this server in links; default: the one it listens on", text(func(c *Config) *string { return &c.ServerURL })},
 	{"admin.user", "admin", "name of the administrator that the first start creates", text(func(c *Config) *string { return &c.AdminUser })},
 	{"admin.password", "", "its password; default: a generated one, written to admin-credentials in the data directory", text(func(c *Config) *string { return &c.AdminPassword })},
+	{"user.password.min.length", "6", "least number of characters of a new password", size(func(c *Config) *int64 { return &c.MinPassword })},
+	{"user.password.reset.username", "", "user who gets the password below at the start, so that the owner of the machine can always get in", text(func(c *Config) *string { return &c.ResetUser })},
+	{"user.password.reset.password", "", "that password", text(func(c *Config) *string { return &c.ResetPassword })},
+	{"api.guest.access.enabled", "false", "let callers without credentials use the reading methods, for all entities", boolean(func(c *Config) *bool { return &c.GuestAccess })},
+	{"login.session.idle", "30m", "how long a session lives without a request", duration(func(c *Config) *time.Duration { return &c.SessionIdle })},
+	{"login.attempts", "10", "different wrong passwords of one user from one address before more are refused for a while", size(func(c *Config) *int64 { return &c.LoginAttempts })},
+	{"login.delay", "1s", "how long they are refused first; it doubles with each further wrong password", duration(func(c *Config) *time.Duration { return &c.LoginDelay })},
+	{"login.delay.max", "5m", "how long they are refused at most", duration(func(c *Config) *time.Duration { return &c.LoginDelayMax })},
+	{"audit.entity", "", "entity that gets a message of type audit for each login and administrative change; default: they are only logged", text(func(c *Config) *string { return &c.AuditEntity })},
+	{"https", "", "address to listen on with TLS, for example 0.0.0.0:8443; default: none", optionalAddress(func(c *Config) *string { return &c.HTTPS })},
+	{"tls.cert", "", "file with the certificate and its chain (PEM); default: a self-signed one, kept in the data directory. It is read again when it changes", text(func(c *Config) *string { return &c.TLSCert })},
+	{"tls.key", "", "file with its private key (PEM)", text(func(c *Config) *string { return &c.TLSKey })},
+	{"tls.names", "", "more host names and addresses of the self-signed certificate, separated by blanks or commas", text(func(c *Config) *string { return &c.TLSNames })},
 	{"compile.cache", "", "folder for compiled plugins; default: wasm-cache in the data directory", text(func(c *Config) *string { return &c.CompileCache })},
 	{"plugins.memory", "64MiB", "memory of one plugin instance", size(func(c *Config) *int64 { return &c.PluginMemory })},
 	{"plugins.interpreted", "false", "run plugins/*.wasm also where they can only be interpreted, some 50 times slower", boolean(func(c *Config) *bool { return &c.InterpretedPlugins })},
+	{"plugins.state.key", "256", "bytes of a key of what a plugin remembers", size(func(c *Config) *int64 { return &c.StateKeyBytes })},
+	{"plugins.state.value", "16KiB", "bytes of a value of what a plugin remembers", size(func(c *Config) *int64 { return &c.StateValueBytes })},
+	{"plugins.state.keys", "256", "keys of what one plugin remembers", size(func(c *Config) *int64 { return &c.StateKeys })},
 	{"rules.windows", "100000", "windows of all rules together", size(func(c *Config) *int64 { return &c.Windows })},
 	{"rules.samples", "5000000", "samples in the windows of all rules together", size(func(c *Config) *int64 { return &c.Samples })},
 	{"webhooks.backoff", "5s,5m,30m,2h,5h,10h,14h,20h,24h", "waits between the attempts of a notification; after the last it becomes a dead letter", durations},
 	{"limits.body", "64MiB", "largest decompressed request body", size(func(c *Config) *int64 { return &c.BodyBytes })},
 	{"limits.upload", "1GiB", "largest decompressed csv or nmon upload", size(func(c *Config) *int64 { return &c.UploadBytes })},
 	{"limits.records", "1000000", "records in one request", size(func(c *Config) *int64 { return &c.Records })},
+	{"limits.samples", "6000000", "samples that a series query may hold in memory at one time, 16 bytes each", size(func(c *Config) *int64 { return &c.HeldSamples })},
+	{"limits.forecast", "50000", "samples that the forecast of one series reads, and that it gives", size(func(c *Config) *int64 { return &c.Forecast })},
 	{"limits.line", "512KiB", "bytes of one text command; the contract allows 131072 characters", size(func(c *Config) *int64 { return &c.LineBytes })},
 	{"limits.bodies", "256MiB", "all request bodies in memory at one time", size(func(c *Config) *int64 { return &c.BodiesBytes })},
 	{"limits.response", "256MiB", "largest answer", size(func(c *Config) *int64 { return &c.ResponseBytes })},
 	{"limits.rejects", "100", "rejected lines that an upload lists; more are counted", size(func(c *Config) *int64 { return &c.Rejects })},
+	{"limits.dead_letter", "1MiB", "bytes that are kept of an input which a plugin could not take", size(func(c *Config) *int64 { return &c.DeadLetterBytes })},
+	{"limits.dead_letters", "64MiB", "all such dead letters as they are stored, compressed; the oldest are dropped", size(func(c *Config) *int64 { return &c.DeadLettersBytes })},
 	{"limits.depth", "64", "nesting of JSON bodies", size(func(c *Config) *int64 { return &c.JSONDepth })},
 	{"limits.time", "30s", "how long a request may read and evaluate; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.RequestTime })},
+	{"entity.versions", "1000", "versions of an entity that are kept: the creation and the latest; at least 2", size(func(c *Config) *int64 { return &c.Versions })},
+	{"default.addInsertTime", "true", "lists of metrics and entities show lastInsertDate unless they are asked not to", boolean(func(c *Config) *bool { return &c.InsertTime })},
+	{"self.metrics", "false", "store what the server measures of itself as series; an idle server then writes them, and nothing else", boolean(func(c *Config) *bool { return &c.SelfMetrics })},
+	{"self.entity", "tidemark", "entity of these series", text(func(c *Config) *string { return &c.SelfEntity })},
+	{"self.interval", "15s", "how often the server measures itself", duration(func(c *Config) *time.Duration { return &c.SelfInterval })},
+	{"self.file", "", "text file that holds the last measurement, NAME=VALUE a line; default: none", text(func(c *Config) *string { return &c.SelfFile })},
+	{"tcp", "auto", "address for text commands and the line protocols of Graphite, StatsD and tcollector over TCP, or off; auto is 127.0.0.1:8081 when http has its port 8088, and off otherwise", door(func(c *Config) *string { return &c.Network.TCP }, "auto", "off")},
+	{"tcp.user", "", "user that senders over TCP act as; needed beyond loopback, where without one everybody may write data and settings", text(func(c *Config) *string { return &c.Network.TCPUser })},
+	{"tcp.disconnect", "true", "close a connection after a malformed command (input.disconnect.on.error of the contract)", boolean(func(c *Config) *bool { return &c.Network.Disconnect })},
+	{"tcp.connections", "4096", "open connections, those of pickle included", size(func(c *Config) *int64 { return &c.Network.Connections })},
+	{"tcp.connections.address", "2048", "open connections of one client address", size(func(c *Config) *int64 { return &c.Network.PerAddress })},
+	{"tcp.idle", "5m", "silence after which a connection is closed; ping keeps it open", duration(func(c *Config) *time.Duration { return &c.Network.Idle })},
+	{"tcp.command", "30s", "time from the first byte of a command to its last", duration(func(c *Config) *time.Duration { return &c.Network.Command })},
+	{"tcp.memory", "32MiB", "buffers of all connections with text commands together", size(func(c *Config) *int64 { return &c.Network.Memory })},
+	{"tcp.rate", "0", "commands a second of one connection, which is slowed down, and of all UDP, where more is dropped; 0 = no limit", count(func(c *Config) *int64 { return &c.Network.Rate })},
+	{"udp", "auto", "the same over UDP; auto is 127.0.0.1:8082", door(func(c *Config) *string { return &c.Network.UDP }, "auto", "off")},
+	{"udp.user", "", "user that senders over UDP act as; needed beyond loopback", text(func(c *Config) *string { return &c.Network.UDPUser })},
+	{"udp.datagram", "65507", "bytes of one datagram", size(func(c *Config) *int64 { return &c.Network.Datagram })},
+	{"udp.queue", "8MiB", "datagrams that wait for the store; more are dropped", size(func(c *Config) *int64 { return &c.Network.Queue })},
+	{"udp.buffer", "8MiB", "what the system keeps of the socket", size(func(c *Config) *int64 { return &c.Network.UDPBuffer })},
+	{"pickle", "off", "address for the pickle protocol of Graphite, for example 127.0.0.1:8084, or off", door(func(c *Config) *string { return &c.Network.Pickle }, "off")},
+	{"pickle.user", "", "user that senders of pickles act as; needed beyond loopback", text(func(c *Config) *string { return &c.Network.PickleUser })},
+	{"pickle.frame", "64KiB", "bytes of one pickled message", size(func(c *Config) *int64 { return &c.Network.Frame })},
+	{"influx.entity", "host", "tag of Influx lines that becomes the entity", text(func(c *Config) *string { return &c.Network.InfluxEntity })},
+	{"opentsdb.ignore", "Environment Role", "tags that are left out of OpenTSDB points, ignoring case (scollector.ignore.tags of the contract)", text(func(c *Config) *string { return &c.Network.IgnoreTags })},
 	{"rules.wait", "250ms", "how long an insert waits for rules to see it", duration(func(c *Config) *time.Duration { return &c.RulesWait })},
 }
 
@@ -123,6 +199,9 @@ func loadConfig(dir string, flags map[string]string, env []string) (Config, erro
 	}
 	if c.CompileCache == "" {
 		c.CompileCache = filepath.Join(c.Data, "wasm-cache")
+	}
+	if err := checkTLS(c); err != nil {
+		faults = append(faults, err)
 	}
 	if len(faults) > 0 {
 		return c, errors.Join(faults...)
@@ -233,6 +312,18 @@ func address(field func(*Config) *string) func(*Config, string) error {
 		}
 		*field(c) = v
 		return nil
+	}
+}
+
+// optionalAddress is an address or nothing.
+func optionalAddress(field func(*Config) *string) func(*Config, string) error {
+	set := address(field)
+	return func(c *Config, v string) error {
+		if v == "" {
+			*field(c) = ""
+			return nil
+		}
+		return set(c, v)
 	}
 }
 

@@ -14,22 +14,24 @@ const module = "github.com/tidemark-db/tidemark/"
 // RATIONALE.md, in the same commit as the import. A package that is not named here may not exist; "*" allows anything.
 var policy = parsePolicy(`
 core core/glob core/invariant core/sql/ast storage/vfs storage/chunk wasm/abi wasm/meter plugins:
-core/calc core/dates core/auth: core
+core/calc core/dates core/auth core/search core/selfmetrics: core
+core/calc/forecast: core core/calc
 core/memstore: core core/filter core/glob
 core/storetest: core core/memstore
 core/ingest: core core/filter core/glob
 core/command: core core/calc core/dates
 core/webhook: core core/dates core/glob
 core/filter: core core/glob core/dates
-core/query: core core/calc core/dates core/filter
-core/network: core core/auth core/command
+core/query: core core/calc core/calc/forecast core/dates core/filter
+core/network: core core/auth core/command core/line
+core/line: core core/calc core/command core/dates core/glob
 core/chart: core core/calc
 core/console: core
 core/sql/parse: core/sql/ast
 core/sql/plan: core core/dates core/filter core/sql/ast
 core/sql/exec: core core/calc core/dates core/sql/plan
 core/sql: core core/sql/ast core/sql/parse core/sql/plan core/sql/exec
-core/api: core core/auth core/command core/dates core/filter core/query core/sql core/webhook
+core/api: core core/auth core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/webhook
 storage/journal storage/index: storage/vfs
 storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index
 rules/outbox: core
@@ -56,6 +58,7 @@ github.com/tidwall/gjson: core/api core/webhook rules
 github.com/goccy/go-yaml: cmd/tidemark rules wasm
 github.com/klauspost/compress: core/api storage
 github.com/alecthomas/kong: cmd/tidemark
+gonum.org/v1/gonum: core/calc/forecast
 golang.org/x/sys: storage/vfs wasm
 golang.org/x/crypto: core/auth
 golang.org/x/text: cmd/tidemark

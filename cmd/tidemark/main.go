@@ -31,6 +31,7 @@ type commands struct {
 	Dump    dumpCmd    `cmd:"" help:"Print a file of a data directory."`
 	Rules   rulesCmd   `cmd:"" help:"Work with rules."`
 	Plugin  pluginCmd  `cmd:"" help:"Work with plugins."`
+	User    userCmd    `cmd:"" help:"Work with users, user groups and tokens of a running server."`
 	Bench   benchCmd   `cmd:"" help:"Measure a server that it starts itself, through HTTP."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

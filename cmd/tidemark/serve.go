@@ -23,6 +23,8 @@ import (
 	"github.com/tidemark-db/tidemark/core/api"
 	"github.com/tidemark-db/tidemark/core/auth"
 	"github.com/tidemark-db/tidemark/core/ingest"
+	"github.com/tidemark-db/tidemark/core/network"
+	"github.com/tidemark-db/tidemark/core/selfmetrics"
 	"github.com/tidemark-db/tidemark/rules"
 	"github.com/tidemark-db/tidemark/rules/outbox"
 	"github.com/tidemark-db/tidemark/storage"
@@ -89,6 +91,11 @@ func serve(ctx context.Context, c Config) (err error) {
 		return usageError{fmt.Errorf("cannot listen on %s: %w: choose another address with --http", c.HTTP, err)}
 	}
 	defer listener.Close()
+	ports, err := openDoors(c, log)
+	if err != nil {
+		return err
+	}
+	defer ports.Close()
 	tuneMemory(c)
 
 	db, report, err := storage.Open(vfs.OS{}, c.Data, storageOptions(c)) // 2. the log and the state
@@ -98,9 +105,10 @@ func serve(ctx context.Context, c Config) (err error) {
 	defer closeLast(db.Close)
 	log.Info("storage: " + report.String())
 
-	pipe := ingest.New(db, db, ingest.Options{RulesWait: c.RulesWait, MaxRecords: int(c.Records), Logger: log}) // 3. the only writer
-	users := auth.New(db, pipe, auth.Options{Clock: clock})
-	credentials, err := firstAdmin(ctx, users, c)
+	access := auth.NewWatch(db)
+	pipe := ingest.New(access, db, ingest.Options{RulesWait: c.RulesWait, MaxRecords: int(c.Records), Logger: log}) // 3. the only writer
+	users := auth.New(db, pipe, userOptions(c, access, clock, log))
+	credentials, err := firstAdmin(ctx, users, c, log)
 	if err != nil {
 		return err
 	}
@@ -126,26 +134,41 @@ func serve(ctx context.Context, c Config) (err error) {
 		log.Error("rules: " + fault.Error())
 	}
 
+	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{Reader: db}, engine: engine, sessions: users.Sessions, data: c.Data}
+	meters.doors = ports.values
+	ports.Connect(network.Deps{Ingest: pipe, Catalog: db, Grants: users.Grants, Parser: parsers})
+	self := selfmetrics.New(selfOptions(c, meters, pipe, clock, log))
+
 	health := healthOf(report, engine, host)
 	handler := api.New(api.Deps{ // 6. the doors
-		Ingest: pipe, Reader: db, Catalog: db, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
-		Limits: api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, Upload: c.UploadBytes, Response: int(c.ResponseBytes), Records: int(c.Records),
+		Ingest: pipe, Reader: db, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
+		DeadLetterBytes: c.DeadLettersBytes, Markers: ports.markers, Foreign: c.foreign(),
+		Limits: api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, Upload: c.UploadBytes, Response: int(c.ResponseBytes), Records: int(c.Records), Forecast: int(c.Forecast), Samples: int(c.HeldSamples),
 			Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime},
-		Health: health, Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w) },
+		Health: health, Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: secured(c, handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	doors, err := withTLS(c, server, listener, log)
+	if err != nil {
+		return err
+	}
 
 	g := newGroup(ctx)
 	g.Go("rules", engine.Run)
+	g.Go("self-metrics", self.Run)
+	g.Go("network", ports.Run)
 	g.Go("plugins", host.Run)
 	g.Go("plugins", warm(host, log))
 	g.Go("configuration", watch(c.Dir, []*folder{
 		{name: "rules", reload: engine.Reload},
 		{name: "parsers", reload: func(context.Context) error { return configs.read(c.Dir) }},
-		{name: "plugins", reload: func(context.Context) error { return addForeign(host, c.Dir, log) }},
+		{name: "plugins", reload: func(context.Context) error { return configs.plugins.read() }},
+		{name: mappingFile, reload: ports.readMapping},
 	}, log))
-	g.Go("http", serveHTTP(closing, server, listener))
+	for _, door := range doors {
+		g.Go("http", serveHTTP(closing, server, door))
+	}
 	ready(listener, c, credentials)
 	<-g.Done()
 	log.Info("stopping")
@@ -181,7 +204,7 @@ func logLevel(name string) slog.Level {
 }
 
 func storageOptions(c Config) storage.Options {
-	o := storage.Options{Zone: c.Zone}
+	o := storage.Options{Zone: c.Zone, Versions: int(c.Versions)}
 	switch c.Sync {
 	case "always":
 		o.Sync = journal.Always
@@ -208,12 +231,31 @@ func tuneMemory(c Config) {
 // credentialsFile holds name:password of the administrator whose password was generated, readable by the server's user alone.
 const credentialsFile = "admin-credentials"
 
+func userOptions(c Config, changes *auth.Watch, clock func() core.Time, log *slog.Logger) auth.Options {
+	return auth.Options{Clock: clock, Changes: changes, SessionIdle: c.SessionIdle, MinPassword: int(c.MinPassword), Guest: c.GuestAccess, AuditEntity: c.AuditEntity, Log: log,
+		Lockout: auth.Lockout{Attempts: int(c.LoginAttempts), Delay: c.LoginDelay, MaxDelay: c.LoginDelayMax}}
+}
+
+// resetPassword does what the settings say. A fault is told, and no reason not to start.
+func resetPassword(ctx context.Context, users *auth.Service, c Config, log *slog.Logger) {
+	if c.ResetUser == "" {
+		return
+	}
+	switch done, err := users.ResetPassword(ctx, c.ResetUser, c.ResetPassword); {
+	case err != nil:
+		log.Error("user.password.reset: "+err.Error(), "user", c.ResetUser)
+	case done:
+		log.Warn("user.password.reset: the password was set; remove the setting", "user", c.ResetUser)
+	}
+}
+
 // firstAdmin makes the first administrator and returns what curl needs to act as it: the arguments of -u as the shell reads them.
-func firstAdmin(ctx context.Context, users *auth.Service, c Config) (curl string, err error) {
+func firstAdmin(ctx context.Context, users *auth.Service, c Config, log *slog.Logger) (curl string, err error) {
 	first, err := users.EnsureAdmin(ctx, c.AdminUser, c.AdminPassword)
 	if err != nil {
 		return "", fmt.Errorf("first administrator: %w", err)
 	}
+	resetPassword(ctx, users, c, log)
 	path := filepath.Join(c.Data, credentialsFile)
 	if first.Generated {
 		if err := os.WriteFile(path, []byte(first.Name+":"+first.Password+"\n"), 0o600); err != nil {
