@@ -134,6 +134,13 @@ type Collection struct {
 	Values []string `json:"values"`
 }
 
+// ParserConfig is the document of kind DocParser: a named configuration of a parser plugin, which uploads refer to.
+type ParserConfig struct {
+	Name   string          `json:"name"`
+	Plugin string          `json:"plugin"`
+	Config json.RawMessage `json:"config"` // an object, for the plugin
+}
+
 // DocKind names a kind of document. Documents are everything that is kept by name and replaced as a whole.
 type DocKind string
 
@@ -153,6 +160,8 @@ const (
 	DocDeadLetter DocKind = "dead-letter"
 	// DocPluginState is what a plugin remembers: key plugin 00 key, body any bytes.
 	DocPluginState DocKind = "plugin-state"
+	// DocStreamHead is what a later connection needs to go on with a file of nmon: key entity 00 file.
+	DocStreamHead DocKind = "stream-head"
 )
 
 // DocOp is what a change does to its document.

@@ -248,6 +248,7 @@ func (e *Engine) fire(w *window, fx *effects, i int, on Triggers) {
 	fx.fired = append(fx.fired, traced)
 	fx.text = ""
 	w.actions[i].lastFired, *last = ev.now, ev.now
+	e.stats.actions++
 }
 
 func (e *Engine) logLine(w *window, fx *effects, a *action, on Triggers) error {

@@ -15,10 +15,15 @@ import (
 
 // Query implements core.OpenAlerts.
 func (e *Engine) Query(ctx context.Context, f core.AlertFilter) ([]core.Alert, error) {
+	readable := func(entity string) bool {
+		return f.Scope.All || slices.ContainsFunc(f.Scope.Groups, func(g string) bool { return e.catalog.Member(entity, g) })
+	}
 	var expression *filter.Expr
 	if f.Entities.Expression != "" {
+		source := filter.Source{Reader: e.reader, Catalog: e.catalog, Now: e.now}
+		compiler := filter.Compiler{Functions: source.Functions(ctx).Within(readable), Zone: e.zone, Now: e.now}
 		var err error
-		if expression, err = filter.Compile(filter.Entities, f.Entities.Expression); err != nil {
+		if expression, err = compiler.Compile(filter.Entities, f.Entities.Expression); err != nil {
 			return nil, err
 		}
 	}
@@ -27,7 +32,7 @@ func (e *Engine) Query(ctx context.Context, f core.AlertFilter) ([]core.Alert, e
 	for _, shown := range e.board.list() {
 		a := *shown
 		switch {
-		case !f.Scope.All && !slices.ContainsFunc(f.Scope.Groups, func(g string) bool { return e.catalog.Member(a.Entity, g) }),
+		case !readable(a.Entity),
 			!anyMatch(rules, a.Rule), !anyMatch(metrics, a.Metric),
 			len(f.Severities) > 0 && !slices.Contains(f.Severities, a.Severity), a.Severity < f.MinSeverity,
 			f.Acknowledged != nil && *f.Acknowledged != a.Acknowledged,
@@ -42,7 +47,10 @@ func (e *Engine) Query(ctx context.Context, f core.AlertFilter) ([]core.Alert, e
 			if !ok {
 				ent = core.NewEntity(a.Entity, a.OpenTime)
 			}
-			if ok, err := expression.Match(filter.EntityEnv{Entity: &ent}); err != nil || !ok {
+			switch matches, err := expression.Match(filter.EntityEnv{Entity: &ent}); {
+			case err != nil:
+				return nil, err
+			case !matches:
 				continue
 			}
 		}
@@ -332,6 +340,9 @@ type Status struct {
 	Samples     int           `json:"samples"` // in windows
 	OpenAlerts  int           `json:"openAlerts"`
 	Evaluations uint64        `json:"evaluations"`
+	Expired     uint64        `json:"expired"` // records that max_offset of a rule kept out, for being too old
+	Forward     uint64        `json:"forward"` // or too far ahead
+	Actions     uint64        `json:"actions"` // that fired
 	Errors      uint64        `json:"errors"`
 	Skipped     uint64        `json:"skipped"` // times that records were skipped for lag
 	Behind      core.Position `json:"behind"`  // distance of the cursor from the end of the log

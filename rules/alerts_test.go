@@ -53,6 +53,7 @@ severity: undefined
 		"pattern":      {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Patterns: []string{"*"}}}, "a/message/3 a/temp/2 b/temp/1"},
 		"group":        {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Group: "edge"}}, "a/message/3 a/temp/2"},
 		"expression":   {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Expression: "tags.site = 'north'"}}, "a/message/3 a/temp/2"},
+		"function":     {core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Expression: "memberOf('edge')"}}, "a/message/3 a/temp/2"},
 		"open time":    {core.AlertFilter{Scope: core.AllEntities, Range: core.Range{Start: start, End: start + 60_000}}, "a/temp/2 b/temp/1"},
 		"scope":        {core.AlertFilter{Scope: core.Scope{Groups: []string{"edge"}}}, "a/message/3 a/temp/2"},
 		"no scope":     {core.AlertFilter{}, ""},
@@ -71,6 +72,26 @@ severity: undefined
 	}
 	if _, err := w.engine.Query(t.Context(), core.AlertFilter{Scope: core.AllEntities, Entities: core.EntityFilter{Expression: "(("}}); err == nil {
 		t.Error("a broken expression gives no error")
+	}
+}
+
+// Records that max_offset keeps out are counted by direction, and actions when they fire.
+func TestStatusCountsWhatFiltersAndActionsDo(t *testing.T) {
+	w := newWorld(t, rulestest.NewSandbox(start), `
+name: near
+type: series
+filter: {metric: temp, max_offset: 1 minute}
+condition: 'value > 80'
+actions:
+  - {kind: log, triggers: [open]}
+`)
+	w.advance()
+	at := func(offset core.Time) string { return fmt.Sprintf("series e:a m:temp=90 ms:%d", start+offset) }
+	w.insert(at(-60_001), at(-120_000), at(60_001), at(-60_000), at(60_000), at(0))
+	w.advance()
+	s := w.engine.Status()
+	if s.Expired != 2 || s.Forward != 1 || s.Evaluations != 3 || s.Actions != 1 {
+		t.Errorf("%d too old, %d too far ahead, %d evaluations, %d actions, want 2, 1, 3 and 1", s.Expired, s.Forward, s.Evaluations, s.Actions)
 	}
 }
 

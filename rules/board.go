@@ -86,5 +86,6 @@ func (e *Engine) publish() {
 	e.touched = e.touched[:0]
 	e.board.cursor = e.cursor
 	e.board.counts = Status{Rules: len(e.rules), Disabled: e.disabled, Kept: e.kept, Windows: e.total.windows, Samples: e.total.samples, OpenAlerts: len(e.open),
-		Evaluations: e.stats.evaluations, Skipped: e.stats.skipped, Waiting: len(e.queue)}
+		Evaluations: e.stats.evaluations, Expired: e.stats.expired, Forward: e.stats.forward, Actions: e.stats.actions,
+		Skipped: e.stats.skipped, Waiting: len(e.queue)}
 }

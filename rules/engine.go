@@ -105,7 +105,7 @@ type engineState struct {
 	restart   []core.DocChange // what the first step writes
 	started   bool
 	unread    int // failures in a row to read the log
-	stats     struct{ evaluations, skipped uint64 }
+	stats     struct{ evaluations, skipped, expired, forward, actions uint64 }
 	disabled  int       // rules
 	kept      int       // rules in service that the files do not give at present
 	touched   []*window // whose alert on the board is out of date
@@ -413,7 +413,13 @@ func (e *Engine) offer(pe *planEntry, cmd *command, c cause) {
 		return
 	}
 	now := cmd.received
-	if m := core.Time(l.Filter.MaxOffset.Milliseconds()); m > 0 && max(cmd.time-now, now-cmd.time) > m {
+	switch m := core.Time(l.Filter.MaxOffset.Milliseconds()); {
+	case m <= 0:
+	case now-cmd.time > m:
+		e.stats.expired++
+		return
+	case cmd.time-now > m:
+		e.stats.forward++
 		return
 	}
 	ev := l.compiled.ev

@@ -36,6 +36,10 @@ type catalog struct {
 	entities    map[string]*entity
 	groups      map[string]*group
 	collections map[string][]string
+
+	groupsVersion atomic.Uint64 // of the map of groups: it changes after each change
+	decisions     decisions
+	memberships   memberships
 }
 
 // metric and entity outlive their documents as long as a series refers to them; doc is nil while there is no document. Only the appender writes
@@ -59,7 +63,8 @@ type group struct {
 	doc     core.Group
 	members map[string]bool
 	exprs   [maxGroupDepth]atomic.Pointer[filter.Expr]
-	faulty  atomic.Bool // the expression does not compile: nobody is a member
+	faulty  atomic.Bool   // the expression does not compile: nobody is a member
+	foreign atomic.Uint64 // questions that its expression asked about anything but the document of the entity
 }
 
 func newCatalog() *catalog {
@@ -263,6 +268,7 @@ func (c *catalog) publish(kind core.DocKind, key string, decoded any) {
 		} else {
 			delete(c.groups, key)
 		}
+		c.groupsVersion.Add(1)
 	case core.DocCollection:
 		c.mu.Lock()
 		defer c.mu.Unlock()

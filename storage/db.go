@@ -7,6 +7,7 @@
 //	state.go   what readers see, and how a batch changes it: head.go samples, records.go messages, properties and history, catalog.go documents
 //	read.go    Reader and Catalog, select.go their filters metadata.go lists of metrics and entities, renames; newest.go their newest samples
 //	check.go   Check and Dump for the command line, report.go what Open found
+//	expire.go  retention of messages
 //
 // FORMAT.md draws the files and what is in a frame. The journal is the truth: everything else is made from it when the database
 // is opened.
@@ -78,6 +79,7 @@ func Open(fs vfs.FS, dir string, opts Options) (*DB, Report, error) {
 	}
 	db := &DB{opts: opts, lock: lock, world: world{state: newState(opts.CacheBytes), zone: opts.Zone, now: opts.Now}}
 	db.catalog.versions = opts.Versions
+	db.msgs.retention, db.msgs.now = opts.MessageRetention, opts.Now
 	db.ring.limit = opts.RingBytes
 	db.encoders.New = func() any { return new(encoder) }
 	report, err := db.recover(fs, filepath.Join(dir, journalDir))
@@ -104,44 +106,6 @@ func (db *DB) recover(fs vfs.FS, dir string) (Report, error) {
 		return report, errors.Join(err, db.journal.Close(context.Background()))
 	}
 	return report, nil
-}
-
-// replay makes the state from the journal. Frames that cannot be decoded or applied are counted in the report and passed over.
-func (db *DB) replay(report *Report) error {
-	end := core.Position(0)
-	var keys encoder
-	for f, err := range db.journal.Read(1) {
-		var hole *journal.DamageError
-		switch {
-		case errors.As(err, &hole):
-			report.addDamage(hole.String())
-			continue
-		case err != nil:
-			return fmt.Errorf("storage: replay: %w", err)
-		}
-		db.mu.last = core.Position(f.Position)
-		db.mu.received = max(db.mu.received, core.Time(f.Received))
-		e, isBatch, err := db.entryOf(f)
-		switch {
-		case err != nil:
-			report.addUnreadable(f.Position, err)
-		case !isBatch:
-			db.mu.reserved = max(db.mu.reserved, reservedBy(f))
-		case db.history.replayed(e.Batch.Alerts):
-		default:
-			keys.prepareKeys(e.Batch)
-			if err := db.apply(e.Batch, &keys); err != nil {
-				report.addUnreadable(f.Position, err)
-			}
-			end = e.Position
-			report.Samples += e.Batch.Samples.Len()
-		}
-	}
-	// Positions of batches that were not journaled may have been seen by readers before the restart: they are not given again.
-	db.mu.last = max(db.mu.last, db.mu.reserved)
-	db.ring.floor, db.ring.end = db.mu.last, end
-	report.Series = db.index.Len()
-	return nil
 }
 
 // Close makes everything durable that was appended, in every mode, and gives up the lock. Batches are refused from then on; readers that are

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"strings"
+	"unsafe"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -13,12 +14,20 @@ import (
 // decodeRecord is the inverse of encoder.encode. The batch's strings share one copy of the body, nothing of it points into payload. Whatever the
 // bytes are, it allocates a bounded multiple of their length.
 func (p *packer) decodeRecord(payload []byte) (*core.Batch, error) {
-	body, err := p.body(payload)
+	body, err := p.body(payload, nil)
 	if err != nil {
 		return nil, err
 	}
-	d := decoder{rest: body}
 	b := &core.Batch{}
+	d := decoder{rest: unsafe.String(unsafe.SliceData(body), len(body))} // nobody writes to these bytes again
+	if err := d.batch(b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// batch reads a body into b, which is empty, except for columns whose memory may be used.
+func (d *decoder) batch(b *core.Batch) error {
 	parts := d.uvarint()
 	if parts >= partsEnd {
 		d.fail("unknown parts %#x", parts)
@@ -38,38 +47,38 @@ func (p *packer) decodeRecord(payload []byte) (*core.Batch, error) {
 	if d.err == nil && d.rest != "" {
 		d.fail("%d bytes too many", len(d.rest))
 	}
-	if d.err != nil {
-		return nil, d.err
-	}
-	return b, nil
+	return d.err
 }
 
-// body returns the unpacked body as a string.
-func (p *packer) body(payload []byte) (string, error) {
+// body returns the unpacked body, in the memory of buf if there is enough.
+func (p *packer) body(payload, buf []byte) ([]byte, error) {
 	if len(payload) < 2 {
-		return "", malformed("%d bytes are too few", len(payload))
+		return nil, malformed("%d bytes are too few", len(payload))
 	}
 	version, flags, rest := payload[0], payload[1], payload[2:]
 	switch {
 	case version != recordVersion:
-		return "", malformed("version %d, this program reads %d", version, recordVersion)
+		return nil, malformed("version %d, this program reads %d", version, recordVersion)
 	case flags&^recordPacked != 0:
-		return "", malformed("unknown flags %#x", flags)
+		return nil, malformed("unknown flags %#x", flags)
 	case flags == 0:
-		return string(rest), nil
+		return append(buf[:0], rest...), nil
 	}
 	length, n := binary.Uvarint(rest)
 	if n <= 0 || length > maxRecord || length > maxPackRatio*uint64(len(rest)) {
-		return "", malformed("raw length %d for %d packed bytes", length, len(rest))
+		return nil, malformed("raw length %d for %d packed bytes", length, len(rest))
 	}
-	raw, err := p.dec.DecodeAll(rest[n:], make([]byte, 0, length))
+	if uint64(cap(buf)) < length {
+		buf = make([]byte, 0, length)
+	}
+	raw, err := p.dec.DecodeAll(rest[n:], buf[:0:length])
 	if err != nil {
-		return "", malformed("unpack: %w", err)
+		return nil, malformed("unpack: %w", err)
 	}
 	if uint64(len(raw)) != length {
-		return "", malformed("unpacked to %d bytes instead of %d", len(raw), length)
+		return nil, malformed("unpacked to %d bytes instead of %d", len(raw), length)
 	}
-	return string(raw), nil
+	return raw, nil
 }
 
 func malformed(format string, args ...any) error {
@@ -78,8 +87,9 @@ func malformed(format string, args ...any) error {
 
 // decoder reads from the front of rest. After the first fault it yields zeroes, and nothing to loop over.
 type decoder struct {
-	rest string
-	err  error
+	rest   string
+	err    error
+	tables *keyTables // nil: each record's keys are read
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -90,6 +100,15 @@ func (d *decoder) fail(format string, args ...any) {
 }
 
 func (d *decoder) uvarint() uint64 {
+	if d.rest != "" && d.rest[0] < 0x80 { // most numbers
+		v := d.rest[0]
+		d.rest = d.rest[1:]
+		return uint64(v)
+	}
+	return d.longUvarint()
+}
+
+func (d *decoder) longUvarint() uint64 {
 	var v uint64
 	for i := range min(len(d.rest), binary.MaxVarintLen64) {
 		c := d.rest[i]
@@ -251,9 +270,14 @@ func parseKey(s string) (core.SeriesKey, bool) {
 }
 
 func (d *decoder) samples(b *core.Batch) {
-	b.Keys = d.keys()
+	if d.tables != nil {
+		b.Keys = d.tables.read(d)
+	} else {
+		b.Keys = d.keys()
+	}
 	n := d.count(2) // a reference and a time take a byte each
-	s := core.Samples{Series: make([]uint32, n), Times: make([]core.Time, n), Values: make([]float64, n), Flags: make([]core.Flags, n)}
+	s := core.Samples{Series: cells(b.Samples.Series, n), Times: cells(b.Samples.Times, n), Values: cells(b.Samples.Values, n),
+		Flags: cells(b.Samples.Flags, n)}
 	last := int64(0)
 	for i := range s.Series {
 		last += d.varint()
@@ -281,6 +305,14 @@ func (d *decoder) samples(b *core.Batch) {
 	d.values(&s)
 	d.sides(&s)
 	b.Samples = s
+}
+
+// cells returns a column of n elements, in the memory of another if there is enough. Each element is still to be set.
+func cells[T any](memory []T, n int) []T {
+	if cap(memory) >= n && n > 0 {
+		return memory[:n]
+	}
+	return make([]T, n)
 }
 
 func (d *decoder) values(s *core.Samples) {

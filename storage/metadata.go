@@ -120,7 +120,7 @@ func (st *state) move(s *series, key core.SeriesKey) {
 	to.mu.Lock()
 	to.head = samples
 	to.mu.Unlock()
-	st.index.Remove(s.id)
+	st.remove(s.id)
 }
 
 // rename takes the messages of an entity to another name.

@@ -19,6 +19,9 @@ type Options struct {
 	Versions     int           // of an entity that are kept, the creation among them; 0 is core.MaxEntityVersions, the least is 2
 	RingBytes    int           // of recent batches in memory, for those who follow the log; 0 is DefaultRingBytes
 
+	// MessageRetention is how long after their receipt messages are shown; 0 keeps them. See ExpireMessages.
+	MessageRetention time.Duration
+
 	Now  func() core.Time // the clock; nil is the system's
 	Zone *time.Location   // of dates in expressions; nil is UTC
 
@@ -39,6 +42,9 @@ func (o Options) Validate() error {
 	}
 	if o.Versions < 0 || o.Versions == 1 {
 		errs = append(errs, fmt.Errorf("storage: %d versions of an entity: at least 2 are needed, the creation and the latest", o.Versions))
+	}
+	if o.MessageRetention < 0 {
+		errs = append(errs, fmt.Errorf("storage: messages kept for %s: must not be negative", o.MessageRetention))
 	}
 	if o.RingBytes < 0 {
 		errs = append(errs, fmt.Errorf("storage: ring of %d bytes: must not be negative", o.RingBytes))

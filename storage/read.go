@@ -43,7 +43,7 @@ func (db *DB) find(ctx context.Context, q core.SeriesQuery) iter.Seq2[*series, e
 			yield(nil, err)
 			return
 		}
-		expr, err := db.compile(filter.SeriesTags, q.TagExpression, 0)
+		expr, err := entities.compile(filter.SeriesTags, q.TagExpression)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -219,7 +219,7 @@ func (db *DB) Messages(ctx context.Context, q core.MessageQuery) iter.Seq2[core.
 	if err != nil {
 		return failed[core.Message](err)
 	}
-	expr, err := db.compile(filter.Messages, q.Expression, 0)
+	expr, err := entities.compile(filter.Messages, q.Expression)
 	if err != nil {
 		return failed[core.Message](err)
 	}
@@ -227,12 +227,13 @@ func (db *DB) Messages(ctx context.Context, q core.MessageQuery) iter.Seq2[core.
 		return none[core.Message]
 	}
 	tags := newTagFilters(q.Tags)
+	live := db.msgs.live()
 	start := message{Message: core.Message{Time: q.Range.End - 1}}
 	return scan(ctx, db.msgs.from(&start), q.Limit, func(m *message) (core.Message, verdict, error) {
 		if m.Time < q.Range.Start {
 			return core.Message{}, over, nil
 		}
-		if (q.Type == "" || q.Type == m.Type) && (q.Source == "" || q.Source == m.Source) && m.Severity >= q.MinSeverity &&
+		if m.received >= live && (q.Type == "" || q.Type == m.Type) && (q.Source == "" || q.Source == m.Source) && m.Severity >= q.MinSeverity &&
 			(len(q.Severities) == 0 || slices.Contains(q.Severities, m.Severity)) && entities.match(m.Entity) && tags.match(m.Tags) &&
 			entities.test(expr, filter.MessageEnv{Message: &m.Message}) {
 			return m.Message, taken, entities.err

@@ -81,6 +81,10 @@ type encoder struct {
 	rank    []uint32 // by batch key: its place in order, unused = noRank
 	body    []byte
 	payload []byte
+
+	// The series of the keys, each of them, when they are known from a batch with the same keys and none was removed since.
+	series   []*series
+	removals uint64 // of the state at that time
 }
 
 const noRank = math.MaxUint32

@@ -3,9 +3,11 @@ package storage
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -13,7 +15,8 @@ import (
 // message is a stored message; arrival orders those that have the same time, entity, type and source.
 type message struct {
 	core.Message
-	arrival uint64
+	arrival  uint64
+	received core.Time // of the latest insert: retention counts from it
 }
 
 // compareMessages is the order in which messages are read: newest first.
@@ -22,24 +25,50 @@ func compareMessages(a, b *message) int {
 		cmp.Compare(a.arrival, b.arrival))
 }
 
-// messages keeps messages of one identity side by side; one that equals a stored message in every field is dropped.
+// messages keeps messages of one identity side by side; one that equals a stored message in every field takes its place, and only its age changes.
+// What was received longer ago than the retention is not shown, whether it was swept or not.
 type messages struct {
 	sorted[message]
-	arrivals uint64 // written by the appender only
+	arrivals  uint64        // written by the appender only
+	retention time.Duration // 0 = messages are kept
+	now       func() core.Time
 }
 
-func (s *messages) add(m core.Message) {
+// live returns the receive time from which on messages are shown.
+func (s *messages) live() core.Time {
+	if s.retention <= 0 {
+		return math.MinInt64
+	}
+	return s.now() - core.Time(s.retention.Milliseconds())
+}
+
+func (s *messages) add(m core.Message, received core.Time) {
+	live := s.live()
+	if received < live { // replay of what has expired since
+		return
+	}
 	probe := message{Message: core.Message{Time: m.Time, Entity: m.Entity, Type: m.Type, Source: m.Source}}
 	for one := range s.from(&probe) {
 		if one.Time != m.Time || one.Entity != m.Entity || one.Type != m.Type || one.Source != m.Source {
 			break
 		}
-		if one.Severity == m.Severity && one.Text == m.Text && one.Tags.Equal(m.Tags) {
+		if one.Severity == m.Severity && one.Text == m.Text && one.Tags.Equal(m.Tags) && one.received >= live {
+			s.put(&message{one.Message, one.arrival, received})
 			return
 		}
 	}
 	s.arrivals++
-	s.put(&message{m.Clone(), s.arrivals})
+	s.put(&message{m.Clone(), s.arrivals, received})
+}
+
+// sweep takes expired messages out of memory. It looks at all of them: their order is that of their own times, not of their arrival.
+func (s *messages) sweep() {
+	live := s.live()
+	for one := range s.all() {
+		if one.received < live {
+			s.removeExactly(one)
+		}
+	}
 }
 
 // forget removes the messages of an entity.

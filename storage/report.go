@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/index"
 	"github.com/tidemark-db/tidemark/storage/journal"
 )
 
@@ -79,12 +80,15 @@ type Status struct {
 	Series   int
 	Messages int
 	Records  int // property records
+	History  int // rows of the alert history
 	Ring     int // bytes of batches in memory
+	Cache    index.CacheStats
 }
 
 // Status returns the state of the database. Journal.Unavailable says why writes fail, when they do.
 func (db *DB) Status() Status {
-	s := Status{Journal: db.journal.Status(), Series: db.index.Len(), Messages: db.msgs.len(), Records: db.props.len()}
+	s := Status{Journal: db.journal.Status(), Series: db.index.Len(), Messages: db.msgs.len(), Records: db.props.len(),
+		History: db.history.rows.len(), Cache: db.index.Cache()}
 	db.ring.mu.RLock()
 	defer db.ring.mu.RUnlock()
 	s.End, s.Ring = db.ring.end, db.ring.bytes

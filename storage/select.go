@@ -17,14 +17,7 @@ type world struct {
 	now  func() core.Time
 }
 
-// compile compiles an expression that is asked at some depth of groups within groups. An empty text gives nil, which lets everything pass.
-func (w *world) compile(c filter.Context, text string, depth int) (*filter.Expr, error) {
-	if text == "" {
-		return nil, nil
-	}
-	return filter.Compiler{Functions: w.functions(depth), Zone: w.zone, Now: w.now}.Compile(c, text)
-}
-
+// functions are what an expression may ask that is evaluated at some depth of groups within groups.
 func (w *world) functions(depth int) filter.Functions {
 	return filter.Functions{
 		Properties: func(entity string, search filter.PropertySearch) (values []string, _ error) {
@@ -69,35 +62,6 @@ func (w *world) hasMetric(entity, metric string, within time.Duration) (bool, er
 	}), nil
 }
 
-// member holds for enabled groups only: those with an expression have the entities for which it is true, the others those they list. An
-// expression that is faulty selects nobody.
-func (w *world) member(entity, group string, depth int) bool {
-	g := w.catalog.findGroup(group)
-	switch {
-	case g == nil || !g.doc.Enabled || depth >= maxGroupDepth:
-		return false
-	case g.doc.Expression == "":
-		return g.members[entity]
-	case g.faulty.Load():
-		return false
-	}
-	expr := g.exprs[depth].Load()
-	if expr == nil {
-		var err error
-		if expr, err = w.compile(filter.Entities, g.doc.Expression, depth+1); err != nil || expr == nil {
-			g.faulty.Store(true)
-			return false
-		}
-		g.exprs[depth].Store(expr)
-	}
-	e, ok := w.catalog.findEntity(entity)
-	if !ok {
-		return false
-	}
-	match, err := expr.Match(filter.EntityEnv{Entity: &e})
-	return match && err == nil
-}
-
 // selection is the entity part of a query: scope, names, patterns, group, expression. It remembers its answers.
 type selection struct {
 	world    *world
@@ -105,18 +69,35 @@ type selection struct {
 	filter   core.EntityFilter
 	patterns []*glob.Pattern
 	expr     *filter.Expr
-	known    map[string]bool // nil: everything is selected
-	err      error           // first of an expression
+	scoped   func(entity string) bool // that any group of the scope has it
+	known    map[string]bool          // nil: everything is selected
+	err      error                    // first of an expression
 }
 
 func (w *world) selection(scope core.Scope, f core.EntityFilter) (*selection, error) {
 	s := &selection{world: w, scope: scope, filter: f, patterns: globs(f.Patterns)}
+	if !scope.All {
+		s.scoped = w.membership(scope.Groups).ask
+	}
 	if !scope.All || !f.All() {
 		s.known = map[string]bool{}
 	}
 	var err error
-	s.expr, err = w.compile(filter.Entities, f.Expression, 0)
+	s.expr, err = s.compile(filter.Entities, f.Expression)
 	return s, err
+}
+
+// compile compiles an expression of a query. An empty text gives nil, which lets everything pass. Functions that take the name of an entity find nothing
+// of one out of scope: otherwise the answer about entities that the caller may read would tell about those that the caller may not.
+func (s *selection) compile(c filter.Context, text string) (*filter.Expr, error) {
+	if text == "" {
+		return nil, nil
+	}
+	functions := s.world.functions(0)
+	if !s.scope.All {
+		functions = functions.Within(s.scoped)
+	}
+	return filter.Compiler{Functions: functions, Zone: s.world.zone, Now: s.world.now}.Compile(c, text)
 }
 
 // names returns the entities when they are given by name, nil when they must be searched.
@@ -142,7 +123,7 @@ func (s *selection) match(entity string) bool {
 }
 
 func (s *selection) decide(entity string) bool {
-	if !s.scope.All && !slices.ContainsFunc(s.scope.Groups, func(group string) bool { return s.world.member(entity, group, 0) }) {
+	if !s.scope.All && !s.scoped(entity) {
 		return false
 	}
 	if len(s.filter.Names)+len(s.patterns) > 0 && !slices.Contains(s.filter.Names, entity) && !anyMatch(s.patterns, entity) {

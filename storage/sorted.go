@@ -77,10 +77,22 @@ func (s *sorted[T]) put(x *T) {
 func (s *sorted[T]) remove(x *T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	block, at, found := s.locate(x)
-	if !found {
-		return
+	if block, at, found := s.locate(x); found {
+		s.delete(block, at)
 	}
+}
+
+// removeExactly takes out x itself, and nothing when another element has taken its place meanwhile.
+func (s *sorted[T]) removeExactly(x *T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if block, at, found := s.locate(x); found && s.blocks[block][at] == x {
+		s.delete(block, at)
+	}
+}
+
+// delete takes out the element at a place. Callers hold mu.
+func (s *sorted[T]) delete(block, at int) {
 	s.length--
 	if s.blocks[block] = slices.Delete(s.blocks[block], at, at+1); len(s.blocks[block]) == 0 {
 		s.blocks = slices.Delete(s.blocks, block, block+1)

@@ -23,9 +23,12 @@ type state struct {
 	mu     sync.RWMutex // guards the slice; see all
 	series []*series    // by id; a removed series stays, without samples
 
+	removals uint64    // series that the appender has removed: what was resolved before one may be gone
+	resolved []*series // of the batch that was applied last, by key; nil for a key without samples
+
 	// Scratch of the appender.
-	ids      []index.ID
-	resolved []*series
+	ids     []index.ID
+	scratch []*series // what resolved is, unless that came with the keys
 }
 
 // series is one series and what its samples need to know.
@@ -83,7 +86,7 @@ func (st *state) apply(b *core.Batch, keys *encoder) error {
 	st.write(b, keys)
 	for _, m := range b.Messages {
 		st.catalog.ensureEntity(st.catalog.entity(m.Entity), m.Entity, b.Received)
-		st.msgs.add(m)
+		st.msgs.add(m, b.Received)
 	}
 	for _, p := range b.Properties {
 		if p.Type != core.EntityTagsType {
@@ -127,11 +130,17 @@ func (st *state) dropAll(ids []index.ID) {
 		last, some := s.head.newest()
 		s.head = head{}
 		s.mu.Unlock()
-		st.index.Remove(id)
+		st.remove(id)
 		if some {
 			s.forgotten(last)
 		}
 	}
+}
+
+// remove ends a series, which has no samples any more.
+func (st *state) remove(id index.ID) {
+	st.index.Remove(id)
+	st.removals++
 }
 
 // deleteSamples deletes a range of one series; a series without samples does not exist.
@@ -147,7 +156,7 @@ func (st *state) deleteSamples(d core.SeriesDelete) {
 	last, some := s.head.newest()
 	s.mu.Unlock()
 	if !some {
-		st.index.Remove(id)
+		st.remove(id)
 	}
 	if had && (!some || last < before) {
 		s.forgotten(before)
@@ -181,13 +190,18 @@ func (st *state) write(b *core.Batch, keys *encoder) {
 	}
 }
 
-// lookup finds the ids of all keys at once. Series are made when a sample needs them.
+// lookup finds the ids of all keys at once, unless they come with their series. Series are made when a sample needs them.
 func (st *state) lookup(keys *encoder) {
+	if keys.series != nil && keys.removals == st.removals {
+		st.resolved = keys.series
+		return
+	}
 	n := len(keys.ends)
 	if cap(st.ids) < n {
-		st.ids, st.resolved = make([]index.ID, n), make([]*series, n)
+		st.ids, st.scratch = make([]index.ID, n), make([]*series, n)
 	}
-	st.ids, st.resolved = st.ids[:n], st.resolved[:n]
+	st.ids, st.scratch = st.ids[:n], st.scratch[:n]
+	st.resolved = st.scratch
 	clear(st.resolved)
 	st.index.LookupAll(keys.arena, keys.ends, st.ids)
 }

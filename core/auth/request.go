@@ -31,6 +31,40 @@ type Identity struct {
 	Means   Means
 	Address string       // of the client, without port
 	Cookie  *http.Cookie // to set on the response, nil when the client already has it
+
+	token string // id of the token, "" for other means
+}
+
+// Renew returns the rights of a caller as they are now: for requests that go on for hours, in which an account may be disabled, a password changed and a
+// token revoked. The error is the refusal that a new request would get.
+func (s *Service) Renew(ctx context.Context, id Identity) (core.Grants, error) {
+	if id.Means == ByGuest {
+		return id.Grants, nil
+	}
+	now := s.opts.Clock()
+	if id.Means == ByToken {
+		switch t, err := s.tokens.get(ctx, s.reader, id.token); {
+		case err != nil:
+			return core.Grants{}, err
+		case t == nil:
+			return core.Grants{}, refuse(AccessDenied)
+		case t.Expires != 0 && now >= t.Expires:
+			return core.Grants{}, refuse(codeTokenEnded)
+		}
+	}
+	a, err := s.accounts.get(ctx, s.reader, id.User.Name)
+	switch {
+	case err != nil:
+		return core.Grants{}, err
+	case a == nil:
+		return core.Grants{}, refuse(codeUnknownUser)
+	case id.Means != ByToken && a.Hash != id.User.Hash:
+		return core.Grants{}, refuse(codeBadPassword)
+	}
+	if err := a.usable(now); err != nil {
+		return core.Grants{}, err
+	}
+	return s.resolve(ctx, a)
 }
 
 // Origin is what a batch of this caller carries.
@@ -183,8 +217,21 @@ func (s *Service) cookie(r *http.Request, token string) *http.Cookie {
 	return &http.Cookie{Name: CookieName, Value: token, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 }
 
+// MayWrite reports whether a request that changes something was meant by its caller. A browser attaches a session cookie by itself, and so it does with a
+// password that its user typed once: a cookie has to come from a page of this server. A password may come from any page that sends it by a script, which
+// the cross-domain rules of the contract allow; not from what can be sent to any server without one, such as a link, an image or a form.
+func (id Identity) MayWrite(r *http.Request) bool {
+	switch id.Means {
+	case BySession:
+		return SameOrigin(r)
+	case ByPassword:
+		mode := r.Header.Get("Sec-Fetch-Mode")
+		return mode != "navigate" && mode != "no-cors" || SameOrigin(r)
+	}
+	return true
+}
+
 // SameOrigin reports whether a request that changes something may be trusted to come from a page of this server, or from no page at all.
-// It matters only for callers known BySession: a browser attaches the cookie by itself, a password only when its user typed it.
 // Browsers say where a request comes from in Sec-Fetch-Site, older ones in Origin or Referer; other clients send none of them.
 func SameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {

@@ -116,8 +116,14 @@ type target struct {
 	params   [][2]string
 }
 
+// targetOf takes the path apart as it was sent, which is how it is routed: EscapedPath would encode a path anew that holds a byte it would not leave as it
+// is, and so make a separator of every %2F in it.
 func targetOf(u *url.URL) (target, bool) {
-	segments, ok1 := splitPath(u.EscapedPath())
+	path := u.RawPath
+	if path == "" {
+		path = u.EscapedPath()
+	}
+	segments, ok1 := splitPath(path)
 	params, ok2 := splitQuery(u.RawQuery)
 	return target{segments, params}, ok1 && ok2
 }

@@ -91,6 +91,9 @@ func (s *Service) IssueToken(ctx context.Context, by Actor, t Token) (issued Tok
 	} else if !exists {
 		return Token{}, "", core.Errorf(core.Invalid, "token user %q not found", t.User)
 	}
+	if err := s.roomForToken(ctx, t.User); err != nil {
+		return Token{}, "", err
+	}
 	random := make([]byte, tokenBytes)
 	rand.Read(random)
 	secret = base64.RawURLEncoding.EncodeToString(random)
@@ -102,6 +105,25 @@ func (s *Service) IssueToken(ctx context.Context, by Actor, t Token) (issued Tok
 	}
 	what := change{by: by, kind: "token", name: t.ID, action: created, fields: []string{"for " + t.User, t.Method}}
 	return t, secret, s.put(ctx, what, core.DocChange{Kind: core.DocToken, Key: t.ID, Body: body})
+}
+
+// maxTokens is how many tokens one user may have. Everybody may issue them, and each is a document for as long as it is not revoked.
+const maxTokens = 1000
+
+// roomForToken refuses one token too many.
+func (s *Service) roomForToken(ctx context.Context, user string) error {
+	n := 0
+	if err := s.tokens.all(ctx, s.reader, func(t *signedToken) {
+		if t.User == user {
+			n++
+		}
+	}); err != nil {
+		return err
+	}
+	if n >= maxTokens {
+		return core.Errorf(core.Invalid, "user %s has %d tokens, the most that a user may have: revoke some", user, n)
+	}
+	return nil
 }
 
 // RevokeToken ends a token at once.
@@ -187,6 +209,7 @@ func (s *Service) byToken(r *http.Request, secret string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
+	id.token = t.ID
 	s.touch(ctx, t, now)
 	return id, nil
 }

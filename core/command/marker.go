@@ -13,10 +13,18 @@ type Markers struct {
 	order  []string // oldest first
 }
 
-const maxMarkers = 1024
+const (
+	maxMarkers = 1024
+	// maxMarker is the longest id that is remembered, in bytes; clients send random ones of some 40. Lines may be far longer, and so may what all of
+	// them together would hold.
+	maxMarker = 256
+)
 
-// set creates a marker or moves its count on; the oldest marker makes room.
+// set creates a marker or moves its count on; the oldest marker makes room. One that is too long stays unknown.
 func (m *Markers) set(id string, count int) {
+	if len(id) > maxMarker {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.counts[id]; !ok {

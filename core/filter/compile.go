@@ -479,5 +479,5 @@ func (c *compiler) regexNode(n *node, args []eval) (eval, error) {
 	if err != nil {
 		return nil, c.fail(n.args[1], err.Error())
 	}
-	return func(r *run) Value { return Bool(re.MatchString(args[0](r).String())) }, nil
+	return func(r *run) Value { return Bool(re.covers(r, args[0](r).String())) }, nil
 }

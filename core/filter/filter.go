@@ -42,7 +42,7 @@ func (k Compiler) Compile(c Context, text string) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := settings{source: text, context: c, functions: k.Functions, zone: k.Zone, now: k.Now}
+	s := settings{source: text, patterns: new(patterns), context: c, functions: k.Functions, zone: k.Zone, now: k.Now}
 	f, err := (&compiler{settings: &s}).node(root)
 	if err != nil {
 		return nil, err
@@ -66,6 +66,7 @@ func (e *Expr) Match(env Env) (bool, error) {
 // settings are shared by all evaluations of an expression.
 type settings struct {
 	source    string
+	patterns  *patterns
 	context   Context
 	functions Functions
 	zone      *time.Location

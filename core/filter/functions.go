@@ -3,8 +3,10 @@ package filter
 import (
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -21,6 +23,36 @@ type Functions struct {
 	MemberOf     func(entity, group string) (bool, error)
 	EntityTags   func(entity string) (map[string]string, error)
 	Collection   func(name string) []string
+}
+
+// Within returns functions that find no records and no tags of an entity that readable does not let pass.
+func (f Functions) Within(readable func(entity string) bool) Functions {
+	out := f
+	if f.Properties != nil {
+		out.Properties = func(entity string, s PropertySearch) ([]string, error) {
+			if !readable(entity) {
+				return nil, nil
+			}
+			return f.Properties(entity, s)
+		}
+	}
+	if f.PropertyTags != nil {
+		out.PropertyTags = func(entity, propertyType string) (map[string]string, error) {
+			if !readable(entity) {
+				return nil, nil
+			}
+			return f.PropertyTags(entity, propertyType)
+		}
+	}
+	if f.EntityTags != nil {
+		out.EntityTags = func(entity string) (map[string]string, error) {
+			if !readable(entity) {
+				return nil, nil
+			}
+			return f.EntityTags(entity)
+		}
+	}
+	return out
 }
 
 // function is a callable of the language. args is checked before call runs.
@@ -224,20 +256,93 @@ func (r *run) named(collection string) []string {
 
 // regex reports whether a regular expression (RE2) covers the whole text.
 func (r *run) regex(expr, text string) bool {
-	re, err := compileRegex(expr)
+	re, err := r.patterns.compile(expr)
 	if err != nil {
 		r.note(err)
+		return false
+	}
+	return re.covers(r, text)
+}
+
+// Bounds of regular expressions, as no deadline interrupts one.
+const (
+	// maxRegex is how many steps one may compile to: repetitions within repetitions of a short text could otherwise take 100 MB and seconds.
+	maxRegex = 10_000
+	// maxRegexWork bounds steps x bytes of the text, to which the time of a match is proportional; it is about a second.
+	maxRegexWork = 100_000_000
+	// maxPatterns is how many computed patterns an expression remembers.
+	maxPatterns = 64
+)
+
+// regex is a compiled regular expression that has to cover a whole text.
+type regex struct {
+	*regexp.Regexp
+	steps int
+}
+
+// covers matches a text, or notes that it is too long for that.
+func (re *regex) covers(r *run, text string) bool {
+	if len(text) > maxRegexWork/re.steps {
+		r.note(core.Errorf(core.TooLarge, "text of %d bytes is too long for a regular expression of %d steps: at most %d", len(text), re.steps, maxRegexWork/re.steps))
 		return false
 	}
 	return re.MatchString(text)
 }
 
-func compileRegex(expr string) (*regexp.Regexp, error) {
-	re, err := regexp.Compile(`^(?s:` + expr + `)$`)
+func compileRegex(expr string) (*regex, error) {
+	whole := `^(?s:` + expr + `)$`
+	steps := 1
+	if parsed, err := syntax.Parse(whole, syntax.Perl); err == nil {
+		if steps = regexSize(parsed); steps > maxRegex {
+			return nil, core.Errorf(core.TooLarge, "regular expression of more than %d steps: use smaller repetitions", maxRegex)
+		}
+	}
+	re, err := regexp.Compile(whole)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "bad regular expression '%s': %v", expr, err)
 	}
+	return &regex{re, steps}, nil
+}
+
+// patterns remembers the regular expressions that an expression computes, most often the elements of one list, for all records.
+type patterns struct {
+	mu    sync.Mutex // guards known
+	known map[string]*regex
+}
+
+func (p *patterns) compile(expr string) (*regex, error) {
+	p.mu.Lock()
+	re := p.known[expr]
+	p.mu.Unlock()
+	if re != nil {
+		return re, nil
+	}
+	re, err := compileRegex(expr)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) >= maxPatterns {
+		p.known = map[string]*regex{}
+	}
+	p.known[expr] = re
 	return re, nil
+}
+
+// regexSize estimates the steps that a parsed expression compiles to. The parser bounds nested repetitions to 1000 in all, so that nothing overflows.
+func regexSize(re *syntax.Regexp) int {
+	size := 1
+	if re.Op == syntax.OpLiteral {
+		size = len(re.Rune)
+	}
+	for _, part := range re.Sub {
+		size += regexSize(part)
+	}
+	if re.Op == syntax.OpRepeat {
+		size *= max(re.Min, re.Max, 1)
+	}
+	return size
 }
 
 // PropertySearch is a parsed search `type:[key=value[,key=value]]:tag`.

@@ -14,8 +14,9 @@ const maxGroupDepth = 8
 // question is one query while it runs: it keeps the first error of an expression. Callers hold Store.mu.
 type question struct {
 	*Store
-	depth int // of groups inside group expressions
-	err   error
+	depth    int                      // of groups inside group expressions
+	readable func(entity string) bool // that the scope has it; nil = everything
+	err      error
 }
 
 func (q *question) note(err error) {
@@ -29,7 +30,11 @@ func (q *question) compile(c filter.Context, text string) func(filter.Env) bool 
 	if text == "" {
 		return func(filter.Env) bool { return true }
 	}
-	x, err := filter.Compiler{Functions: q.functions(), Zone: q.Zone, Now: q.Now}.Compile(c, text)
+	functions := q.functions()
+	if q.readable != nil {
+		functions = functions.Within(q.readable)
+	}
+	x, err := filter.Compiler{Functions: functions, Zone: q.Zone, Now: q.Now}.Compile(c, text)
 	q.note(err)
 	return func(env filter.Env) bool {
 		if q.err != nil {

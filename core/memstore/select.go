@@ -8,11 +8,17 @@ import (
 	"github.com/tidemark-db/tidemark/core/glob"
 )
 
-// entities returns the test that an entity name must pass: in scope, named or matched, and narrowed by group and expression.
+// entities returns the test that an entity name must pass: in scope, named or matched, and narrowed by group and expression. Expressions of the question
+// that are compiled after it learn nothing of entities out of scope.
 func (q *question) entities(scope core.Scope, f core.EntityFilter) func(name string) bool {
+	if !scope.All {
+		q.readable = func(name string) bool {
+			return slices.ContainsFunc(scope.Groups, func(group string) bool { return q.member(name, group) })
+		}
+	}
 	match := q.compile(filter.Entities, f.Expression)
 	return func(name string) bool {
-		if !scope.All && !slices.ContainsFunc(scope.Groups, func(group string) bool { return q.member(name, group) }) {
+		if q.readable != nil && !q.readable(name) {
 			return false
 		}
 		if len(f.Names)+len(f.Patterns) > 0 && !slices.Contains(f.Names, name) && (len(f.Patterns) == 0 || !matchAny(f.Patterns, name)) {

@@ -364,6 +364,7 @@ var groupTests = []test{
 		}
 	}},
 	{"ScopeBoundsEveryQuery", scopes},
+	{"ExpressionsTellNothingOutOfScope", expressionsInScope},
 }
 
 func scopes(s *suite) {

@@ -54,6 +54,19 @@ func New(cacheBytes int) *Index {
 // Close releases the cache. The index stays usable, only slower.
 func (x *Index) Close() { x.cache.Reset() }
 
+// CacheStats is what the cache of hot keys holds.
+type CacheStats struct {
+	Entries      uint64
+	Bytes, Limit uint64
+}
+
+// Cache returns what the cache holds now.
+func (x *Index) Cache() CacheStats {
+	var s fastcache.Stats
+	x.cache.UpdateStats(&s)
+	return CacheStats{Entries: s.EntriesCount, Bytes: s.BytesSize, Limit: s.MaxBytesSize}
+}
+
 // Len returns the number of series.
 func (x *Index) Len() int {
 	x.mu.RLock()
