@@ -1,12 +1,15 @@
 package wasm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +41,8 @@ type Parsers struct {
 }
 
 // Parse streams body through one plugin, chunk by chunk, each of which gives a batch of its own. The last call into the plugin has no
-// data: a parser that stopped at a line can then say so without losing what the chunk before gave. A piece that the plugin could not take
+// data: a parser that stopped at a line can then say so without losing what the chunk before gave. A body that is a Live gives a batch of what has
+// come whenever it is not ready, and the plugin then has an empty chunk. A piece that the plugin could not take
 // comes as an error of type *Lost, after which a stateless plugin gets the next chunk.
 func (p *Parsers) Parse(ctx context.Context, r core.ParseRequest, body io.Reader) iter.Seq2[core.Parsed, error] {
 	return p.Resume(ctx, r, body, 0)
@@ -46,15 +50,51 @@ func (p *Parsers) Parse(ctx context.Context, r core.ParseRequest, body io.Reader
 
 // Resume is Parse for a body whose first bytes, those before from, were stored before: the plugin reads them again, and what it makes of them is dropped.
 func (p *Parsers) Resume(ctx context.Context, r core.ParseRequest, body io.Reader, from int64) iter.Seq2[core.Parsed, error] {
+	return p.run(ctx, r, body, func(u *parsing, _ func(core.Parsed, error) bool) bool {
+		u.from = from
+		return true
+	})
+}
+
+// Continue is Parse for the rest of a file: head is what the plugin has to read before, the header for example. What it makes of that is dropped.
+func (p *Parsers) Continue(ctx context.Context, r core.ParseRequest, head []byte, body io.Reader) iter.Seq2[core.Parsed, error] {
+	return p.run(ctx, r, body, func(u *parsing, yield func(core.Parsed, error) bool) bool {
+		text, err := p.decode(u.found.Encoding, bytes.NewReader(head))
+		if err != nil {
+			yield(core.Parsed{}, err)
+			return false
+		}
+		u.from = math.MaxInt64
+		for c, err := range chunks(text, u.Manifest().FramingOf(r.Format), nil) {
+			if err != nil {
+				yield(core.Parsed{}, readError(err))
+				return false
+			}
+			c.flags &^= abi.FlagLast
+			if len(c.data) > 0 && !u.step(ctx, c, yield) {
+				return false
+			}
+		}
+		u.from = u.at
+		return true
+	})
+}
+
+// run parses body once begin has prepared the plugin for it, which reports whether to go on.
+func (p *Parsers) run(ctx context.Context, r core.ParseRequest, body io.Reader, begin func(*parsing, func(core.Parsed, error) bool) bool) iter.Seq2[core.Parsed, error] {
 	return func(yield func(core.Parsed, error) bool) {
+		ready := readiness(body)
 		u, body, err := p.open(ctx, r, body)
 		if err != nil {
 			yield(core.Parsed{}, coreError(err))
 			return
 		}
 		defer u.Close()
-		u.from = from
-		for c, err := range chunks(body, u.Manifest().FramingOf(r.Format)) {
+		u.live = ready != nil
+		if !begin(u, yield) {
+			return
+		}
+		for c, err := range chunks(body, u.Manifest().FramingOf(r.Format), ready) {
 			if u.tape.lost != nil {
 				u.tape.lost.truncated = u.tape.lost.truncated || err != nil
 				if err != nil || !u.tape.more(c.data) {
@@ -71,6 +111,10 @@ func (p *Parsers) Resume(ctx context.Context, r core.ParseRequest, body io.Reade
 					return
 				}
 			}
+			if u.tape.lost != nil && u.live { // a sender that goes on for days is not listened to in order to throw it all away
+				u.tape.lost.truncated = true
+				break
+			}
 		}
 		if u.tape.lost != nil {
 			yield(core.Parsed{}, u.tape.lost)
@@ -84,6 +128,10 @@ func (u *parsing) step(ctx context.Context, c chunk, yield func(core.Parsed, err
 		return true // the chunk was lost, its end mark is of no use
 	}
 	stateful := u.Manifest().Stateful
+	if u.live { // every chunk has its own time of arrival
+		now := u.parsers.Host.options.Now().UnixMilli()
+		u.Stream.job.received, u.request.Received = now, core.Time(now)
+	}
 	at := u.at
 	u.at += int64(len(c.data))
 	parsed, err := u.parse(ctx, c)
@@ -100,7 +148,14 @@ func (u *parsing) step(ctx context.Context, c chunk, yield func(core.Parsed, err
 		yield(core.Parsed{}, coreError(err))
 		return false
 	}
-	return at < u.from || yield(parsed, nil)
+	if at >= u.from && !yield(parsed, nil) {
+		return false
+	}
+	if u.live && stateful && len(c.data) > 0 && at >= u.from {
+		// The next line may be an hour away: with an empty chunk a parser writes what it kept back, or says that it stopped at a line.
+		return u.step(ctx, chunk{}, yield)
+	}
+	return true
 }
 
 // parts takes the end mark off a chunk with data.
@@ -128,6 +183,9 @@ type parsing struct {
 	tape    tape
 	at      int64 // bytes handed to the plugin
 	from    int64 // what comes before is stored
+	live    bool  // the body is a Live
+
+	undescribed []core.DocChange // of metrics
 }
 
 func (p *Parsers) open(ctx context.Context, r core.ParseRequest, body io.Reader) (*parsing, io.Reader, error) {
@@ -227,23 +285,28 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 	return parsed, nil
 }
 
-// describe hands the metrics that the plugin describes over.
+// describe hands the metrics that the plugin describes over. They are not worth the samples that came with them: while the store takes none, they wait
+// for the next chunk.
 func (u *parsing) describe(ctx context.Context, b *core.Batch) error {
 	if u.parsers.Describe == nil {
 		return nil
 	}
-	var metrics []core.DocChange
 	rest := b.Documents[:0]
 	for _, d := range b.Documents {
 		if d.Kind == core.DocMetric {
-			metrics = append(metrics, d)
+			u.undescribed = append(u.undescribed, d)
 		} else {
 			rest = append(rest, d)
 		}
 	}
 	b.Documents = rest
-	if len(metrics) == 0 {
+	if len(u.undescribed) == 0 {
 		return nil
 	}
-	return u.parsers.Describe(ctx, metrics)
+	err := u.parsers.Describe(ctx, slices.Clone(u.undescribed))
+	if code := core.CodeOf(err); err != nil && (code == core.NoSpace || code == core.Unavailable) {
+		return nil
+	}
+	u.undescribed = nil
+	return err
 }

@@ -11,6 +11,7 @@
 package line
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -53,11 +54,14 @@ func (p *Parser) Line(b *core.Batch, line []byte) (foreign bool, err error) {
 	}
 	text := string(line)
 	name, value, stamp, ok := threeWords(text)
-	if !ok || !numeric(value) || !integer(stamp) {
+	if !ok || !numeric(value) && !gap(value) || !integer(stamp) {
 		return false, nil
 	}
 	return true, p.graphite(b, name, value, stamp)
 }
+
+// Whole reports whether a line is one of StatsD, whose clients do not end the last line of a datagram.
+func Whole(text []byte) bool { return !bytes.ContainsAny(text, " \t") && looksLikeStatsD(text) }
 
 // refuse is the refusal of a line.
 func refuse(reason command.Reason, format string, args ...any) error {

@@ -1,6 +1,8 @@
 package line
 
 import (
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -19,6 +21,12 @@ func threeWords(text string) (a, b, c string, ok bool) {
 		n++
 	}
 	return words[0], words[1], words[2], n == 3
+}
+
+// gap reports whether a value is not finite, in any spelling: agents send nan for a counter that they have read only once. Carbon passes over such a point.
+func gap(text string) bool {
+	f, err := strconv.ParseFloat(text, 64)
+	return err == nil && (math.IsNaN(f) || math.IsInf(f, 0))
 }
 
 // numeric reports whether text is a number, as a value of a sample is written.
@@ -47,8 +55,11 @@ func digits(text string) bool {
 	return true
 }
 
-// graphite adds `NAME VALUE SECONDS`. -1 and N stand for the time of receipt.
+// graphite adds `NAME VALUE SECONDS`. -1 and N stand for the time of receipt. A value that is not finite is no sample.
 func (p *Parser) graphite(b *core.Batch, sent, text, stamp string) error {
+	if gap(text) {
+		return nil
+	}
 	n, ok := command.ParseNumber(text)
 	if !ok {
 		return refuse(command.BadValue, "%q is not a number", excerpt(text))

@@ -37,6 +37,9 @@ func (p *Parser) pickled(b *core.Batch, item *pickle) error {
 	}
 	at, v := item.items[1].items[0], item.items[1].items[1]
 	n, ok := v.sample()
+	if v.kind == textPickle && gap(v.text) || v.kind == numberPickle && math.IsInf(v.number.Value, 0) {
+		n, ok = command.Number{Value: math.NaN()}, true
+	}
 	if !ok {
 		return refuse(command.BadValue, "pickle: %s is not a number", v.kind)
 	}
@@ -51,6 +54,9 @@ func (p *Parser) pickled(b *core.Batch, item *pickle) error {
 			return refuse(command.BadTime, "pickle: the time is outside 1970-01-01T00:00:00Z to 2106-02-07T06:59:59.999Z")
 		}
 		t = core.Time(when.Value) * 1000
+	}
+	if math.IsNaN(n.Value) {
+		return nil // as in the plain form
 	}
 	return p.Mapping.add(b, item.items[0].text, t, n)
 }

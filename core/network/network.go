@@ -48,7 +48,7 @@ type Limits struct {
 	Line          int           // "limits.line": bytes of one command. Default 512 KiB: what 131072 characters need at most.
 	Frame         int           // "pickle.frame": bytes of one pickled message. Default 64 KiB.
 	Datagram      int           // "udp.datagram": bytes of one datagram. Default 65507, the most that IPv4 carries.
-	Queue         int           // "udp.queue": bytes of datagrams that wait for the store. Default 8 MiB.
+	Queue         int           // "udp.queue": bytes of datagrams that wait for the store, with 128 for each. Default 8 MiB.
 	ReceiveBuffer int           // "udp.buffer": bytes that the system keeps for the UDP socket. Default 8 MiB, as the contract has it.
 	Patience      time.Duration // how long a TCP batch waits for a store that is full or unavailable. Default: Idle.
 }
@@ -79,6 +79,7 @@ type Deps struct {
 	Catalog core.Catalog // tells what settings will drop; nil = not counted
 	Grants  func(ctx context.Context, user string) (core.Grants, error)
 	Parser  core.Parser // for csv and nmon; nil refuses them
+	Reader  core.Reader // finds what was kept of nmon files before a restart; nil = nothing is kept longer than the server runs
 }
 
 // Options of a Server.
@@ -101,6 +102,7 @@ type Server struct {
 	opts    Options
 	stats   counters
 	mapping atomic.Pointer[line.Mapping]
+	heads   heads
 	held    atomic.Int64  // bytes of buffers, of Limits.Memory
 	backoff time.Duration // first wait for a store that is not available
 

@@ -437,6 +437,15 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
+// The clients of StatsD do not end the last line of a datagram.
+func TestStatsDDatagramNeedsNoEnd(t *testing.T) {
+	w := start(t, nil)
+	c := w.dial("udp")
+	c.send("lib/a:1|g\nlib/b:2|g")
+	w.until("datagram", func(s Stats) bool { return s.Commands == 2 && s.Malformed() == 0 })
+	w.dropped(Truncated, 0)
+}
+
 func TestDatagramLimits(t *testing.T) {
 	w := start(t, func(o *Options) { o.Limits = Limits{Datagram: 100} })
 	c := w.dial("udp")
@@ -446,11 +455,11 @@ func TestDatagramLimits(t *testing.T) {
 	// While the store takes its time the queue fills, and more is dropped.
 	hold := make(chan struct{})
 	slow := &blocking{began: make(chan struct{}, 1), release: hold}
-	w = start(t, func(o *Options) { o.Limits = Limits{Queue: 50}; o.Ingest = slow })
+	w = start(t, func(o *Options) { o.Limits = Limits{Queue: 300}; o.Ingest = slow })
 	c = w.dial("udp")
 	c.send("series e:a m:b=1 s:1")
 	<-slow.began
-	c.send("series e:a m:b=2 s:2") // 20 bytes each: two fit
+	c.send("series e:a m:b=2 s:2") // 20 bytes each, and 128 beside them: two fit
 	c.send("series e:a m:b=3 s:3")
 	c.send("series e:a m:b=4 s:4")
 	w.dropped(Overload, 1)

@@ -85,12 +85,12 @@ func (c *sender) pickle(ctx context.Context, message []byte) error {
 	}
 	n := b.Len()
 	if n > 0 {
-		text, printed := command.AppendBatch(nil, b) // before the batch changes hands
+		text, fault := printed(b, 16*c.server.opts.Limits.Frame) // before the batch changes hands
 		_, err := c.store(ctx, b)
 		switch {
 		case err == nil:
 			c.server.stats.commands.Add(int64(n))
-		case !command.Refusal(err) || printed != nil:
+		case !command.Refusal(err) || fault != nil:
 			return err
 		default:
 			if err := c.oneByOne(ctx, text); err != nil {
@@ -106,6 +106,23 @@ func (c *sender) pickle(ctx context.Context, message []byte) error {
 		c.failed(nil, err)
 	}
 	return nil
+}
+
+// printed is a batch as commands. A pickle can name a long path once and refer to it thousands of times: what would become far longer than the message is
+// not printed, and so not offered one by one.
+func printed(b *core.Batch, limit int) ([]byte, error) {
+	size := 0
+	for _, ref := range b.Samples.Series {
+		k := &b.Keys[ref]
+		size += len(k.Metric) + len(k.Entity)
+		for _, t := range k.Tags {
+			size += len(t.Name) + len(t.Value)
+		}
+	}
+	if size > limit {
+		return nil, core.Errorf(core.TooLarge, "the message is longer than 16 times pickle.frame when it is unpacked")
+	}
+	return command.AppendBatch(nil, b)
 }
 
 // oneByOne offers printed commands.

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,6 +25,7 @@ type session struct {
 	partial bool         // a command was unfinished at the last read
 	held    int          // bytes of its buffer
 	bad     bool         // a command was refused since the connection was opened
+	begun   bool         // a command was taken
 }
 
 // errHangUp ends a session from this side.
@@ -122,8 +124,21 @@ func (c *session) run(ctx context.Context) error {
 	}
 }
 
+// fromBrowser reports whether the first line of a connection begins an HTTP request: web pages can make a browser send such to any port, with lines of
+// their own behind it, also to the ports of its own machine that ask nobody who they are.
+func fromBrowser(text []byte) bool {
+	line := bytes.TrimSpace(text)
+	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || bytes.HasSuffix(line, []byte(" HTTP/1.0"))
+}
+
 // take acts on one command.
 func (c *session) take(ctx context.Context, text []byte) error {
+	if first := !c.begun; first && fromBrowser(text) {
+		c.group.Refuse(text, unknownCommand(text))
+		c.server.complaints.warn("an HTTP request came to the door of text commands, and was not read", "address", c.address)
+		return errHangUp
+	}
+	c.begun = true
 	control, rest := command.Classify(text)
 	if control != command.NoControl {
 		if err := c.flush(ctx); err != nil { // replies come in the order of the commands

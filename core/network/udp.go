@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/core/line"
 )
 
 // queue holds datagrams between the socket, which must be emptied at once, and the store, which takes its time.
@@ -28,15 +29,18 @@ type datagram struct {
 	address string
 }
 
+// datagramBytes is what a datagram takes in memory beside its data: an empty one is not for nothing.
+const datagramBytes = 128
+
 // put adds a datagram; false when there is no room.
 func (q *queue) put(d datagram, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes+len(d.data) > limit {
+	if q.bytes+len(d.data)+datagramBytes > limit {
 		return false
 	}
 	q.items = append(q.items, d)
-	q.bytes += len(d.data)
+	q.bytes += len(d.data) + datagramBytes
 	select {
 	case q.ready <- struct{}{}:
 	default:
@@ -115,7 +119,7 @@ func (r *receiver) all(ctx context.Context, items []datagram) {
 	r.flush(ctx) // a fault is counted and told; there is nobody to tell it to
 }
 
-// datagram takes the commands of one datagram. Of several the last must end with LF: otherwise it may have been cut off.
+// datagram takes the commands of one datagram. Of several the last must end with LF: otherwise it may have been cut off. A StatsD line need not.
 func (r *receiver) datagram(ctx context.Context, data []byte) {
 	if s, ok, err := command.ParseStream(firstLine(data)); ok {
 		if err != nil {
@@ -134,7 +138,7 @@ func (r *receiver) datagram(ctx context.Context, data []byte) {
 		text, err := lines.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			if n > 1 && !complete {
+			if n > 1 && !complete && !line.Whole(waiting) {
 				r.server.stats.drop(Truncated, 1)
 				return
 			}

@@ -21,7 +21,12 @@ import (
 
 // Plugin is the csv parser.
 func Plugin() guest.Plugin {
+	var server guest.Host // of the one instance that is made of this plugin
 	return guest.Plugin{
+		Init: func(_ []byte, host guest.Host) error {
+			server = host
+			return nil
+		},
 		Manifest: abi.Manifest{
 			Name:         "csv",
 			Version:      "1.0.0",
@@ -30,7 +35,7 @@ func Plugin() guest.Plugin {
 			Stateful:     true,
 			ConfigSchema: json.RawMessage(`{"type":"object"}`),
 		},
-		NewParser: func() guest.Parser { return new(parser) },
+		NewParser: func() guest.Parser { return &parser{now: server.NowMs} },
 	}
 }
 
@@ -123,6 +128,8 @@ type parser struct {
 	zone    *time.Location
 	moment  dates.Moment
 	time    core.Time // of rows without a timestamp column
+	now     func() int64
+	arrival bool // time is that of the chunk: of a stream it goes on
 	filter  *filter.Expr
 	tags    []abi.Pair // of the request, then the defaults; sorted by name
 	number  numbers
@@ -151,7 +158,7 @@ func (p *parser) Open(r *abi.OpenRequest) error {
 	p.override(r)
 	p.zone = location(r.Offsets)
 	p.moment = dates.Moment{Now: core.Time(r.Received), Zone: p.zone}
-	p.time = core.Time(r.Received)
+	p.time, p.arrival = core.Time(r.Received), p.now != nil && r.Params["time"] == ""
 	p.series = map[string]*seriesRefs{}
 	p.defaultEntity = []byte(p.DefaultEntity)
 	var faults []error
@@ -296,6 +303,11 @@ func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 		return p.failed
 	}
 	p.batch++
+	if p.arrival {
+		if now := p.now(); now > 0 {
+			p.time = core.Time(now)
+		}
+	}
 	lines := p.reader.lines
 	for r := range p.reader.records(chunk, last) {
 		if fault := p.record(r, out); fault != nil && !p.tolerate(fault, out) {

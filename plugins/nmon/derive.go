@@ -174,6 +174,10 @@ func (p *parser) addTotals(s *section, id string) {
 	if st == nil {
 		st = new(snapshotTotals)
 		p.totals[id] = st
+		if oldest := p.totalled.add(id, maxTotals); oldest != "" {
+			p.flushTotals() // it may be among those not written yet
+			delete(p.totals, oldest)
+		}
 	}
 	for _, metric := range s.totals {
 		if sum, ok := s.sum(metric); ok {

@@ -52,6 +52,13 @@ func or[T any](p *T, otherwise T) T {
 // maxWaiting bounds the bytes of rows that wait for their ZZZZ line: 8 MB is a day of a sorted file of a large machine.
 const maxWaiting = 8 << 20
 
+// maxSnapshots bounds the snapshots whose times and totals are known: a file that is streamed goes on for weeks. It is two days of one snapshot every
+// two seconds, and takes 20 MB of the guest at the most.
+const maxSnapshots = 86_400
+
+// maxTotals bounds the snapshots of which a late row can still correct a total: only those of a wide disk table that was sorted come so late.
+const maxTotals = 10_000
+
 // maxTime is the latest storable time, Unix ms.
 const maxTime = 4294969199999
 
@@ -64,6 +71,7 @@ type parser struct {
 	properties bool
 	lenient    bool
 	entityName string // from the request; beats the file
+	origin     string // of the file, for warnings: `, parser P, file F`
 	clock      clock
 
 	lines   guest.Lines
@@ -89,7 +97,9 @@ type file struct {
 	last         *section         // of the row before
 	headers      uint32           // changes of sections, so that a guess of the next section is known to be stale
 	times        map[string]int64 // snapshot id -> Unix ms
+	timed        fifo             // keys of times
 	totals       map[string]*snapshotTotals
+	totalled     fifo     // keys of totals
 	changed      []string // snapshots whose totals are not written yet
 	current      string
 	time         int64 // of the current snapshot
@@ -123,6 +133,12 @@ func (p *parser) Open(r *abi.OpenRequest) error {
 	p.ignored, p.lenient = s.Ignored, s.IgnoreErrors
 	p.top, p.uarg, p.properties = or(s.Top, true), or(s.Uarg, true), or(s.Properties, true)
 	p.entityName = r.Params["e"]
+	if r.ConfigName != "" {
+		p.origin = ", parser " + r.ConfigName
+	}
+	if r.File != "" {
+		p.origin += ", file " + r.File
+	}
 	p.clock = clock{offsets: r.Offsets}
 	p.tables = map[string]bool{}
 	p.reset()
@@ -152,6 +168,9 @@ func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 		if err := p.line(line, p.cutOff(chunk, line, last)); err != nil {
 			return err
 		}
+	}
+	if !last && len(chunk) == 0 { // the sender pauses
+		p.pause()
 	}
 	if !last {
 		return nil
@@ -313,6 +332,11 @@ func (p *parser) snapshotLine(rest, line []byte) error {
 		p.flushConfig() // pairs that came after the last ZZZZ line belong to its snapshot
 	}
 	p.current = string(id)
+	if _, known := p.times[p.current]; !known {
+		if oldest := p.timed.add(p.current, maxSnapshots); oldest != "" {
+			delete(p.times, oldest)
+		}
+	}
 	p.times[p.current], p.time = t, t
 	if p.entity == "" {
 		if p.entity = p.entityOf(); p.entity == "" {
@@ -343,6 +367,31 @@ func (p *parser) entityOf() string {
 	return p.host
 }
 
+// fifo is the order in which the keys of a bounded map came.
+type fifo struct {
+	keys []string
+	next int // place of the oldest, once all places are taken
+}
+
+// add takes a key that is not there yet and returns the one that has to go for it, "" when there is room.
+func (f *fifo) add(key string, limit int) (oldest string) {
+	if len(f.keys) < limit {
+		f.keys = append(f.keys, key)
+		return ""
+	}
+	oldest, f.keys[f.next] = f.keys[f.next], key
+	f.next = (f.next + 1) % limit
+	return oldest
+}
+
+// pause writes what waits for the next snapshot, which may be minutes away. Rows that still belong to this one correct it.
+func (p *parser) pause() {
+	p.flushTotals()
+	if p.current != "" {
+		p.flushConfig()
+	}
+}
+
 // finish ends the file: totals and configuration of the last snapshot, and a word on every snapshot without a time.
 func (p *parser) finish() {
 	p.flushTotals()
@@ -370,6 +419,11 @@ func (p *parser) warn(key string, r *row, reason string) {
 		p.warned[key] = true
 		p.rejectAt(r.number, reason, r.line)
 	}
+}
+
+// noHeader reports a row whose section has no header, once for each section.
+func (p *parser) noHeader(r *row) {
+	p.warn("header "+string(r.name), r, "Header not found for row '"+string(r.name)+"'"+p.origin)
 }
 
 // isIgnored reports whether the settings leave out a metric, given without the prefix.

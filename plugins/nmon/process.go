@@ -12,7 +12,7 @@ import (
 // are taken from the left up to Command, then from the right.
 func (p *parser) topRow(r *row, values []byte) {
 	if p.process == nil {
-		p.warn("header TOP", r, "Header not found for row 'TOP'")
+		p.noHeader(r)
 		return
 	}
 	names := p.process.names[1:] // after +PID comes Time

@@ -255,7 +255,7 @@ func (p *parser) data(id string, r *row, values []byte) error {
 	}
 	s := p.sectionOf(r)
 	if s == nil {
-		p.warn("header "+string(r.name), r, "Header not found for row '"+string(r.name)+"'")
+		p.noHeader(r)
 		return nil
 	}
 	fields := guest.Split(values, ',', p.ends)

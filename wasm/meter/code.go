@@ -43,6 +43,9 @@ type body struct {
 	pays     bool // some place uses the added local
 	strayed  bool // an instruction that may leave the straight way into the function was read
 	enters   bool // the straight way leads into a loop, whose payment is that of the entry
+	straight int  // instructions so far of the innermost open loop, without those of closed loops in it; outside of all loops those of the function
+	loops    []openLoop
+	price    int  // place of the price in the payment written last
 	constant bool // an initial value, where nothing can pay
 }
 
@@ -92,17 +95,62 @@ func (r *rewriter) writeFunction(i uint32, code []byte, buffers [2][]byte) (head
 		return nil, nil, err
 	}
 	head = buffers[0][:0]
-	if b.pays || b.calls {
+	// A call costs the locals too, which are set to zero.
+	cost := priceOf(b.straight + int(locals))
+	pays := cost > 1 || b.calls && !b.enters
+	if b.pays || pays {
 		head = append(appendU32(head, groups+1), declared...)
 		head = append(head, 1, typeI32)
 	} else {
 		head = append(appendU32(head, groups), declared...)
 	}
-	if b.calls && !b.enters {
+	if pays {
 		r.report.Entries++
-		head = b.appendPayment(head)
+		head = b.appendPayment(head, cost)
 	}
 	return head, b.out, nil
+}
+
+// stretch is how many instructions a step pays for. Ten thousand steps of the longest stretches take a few milliseconds, and nearly all loops that
+// compilers write are shorter than one.
+const stretch = 1024
+
+// priceOf is the steps that a pass over instructions costs which hold no other payment.
+func priceOf(instructions int) int { return 1 + instructions/stretch }
+
+// openLoop is a loop whose end has not been read.
+type openLoop struct {
+	depth   int // of blocks outside of it
+	price   int // place of its price in the output
+	outside int // the instructions outside of it that were counted before
+}
+
+// openLoop writes the payment of a loop, whose price is known at its end.
+func (b *body) openLoop() {
+	b.out = b.appendPayment(b.out, 1)
+	b.loops = append(b.loops, openLoop{depth: b.depth - 1, price: b.price, outside: b.straight})
+	b.straight = 0
+}
+
+// closeLoop sets the price of a loop that has ended here.
+func (b *body) closeLoop() {
+	last := len(b.loops) - 1
+	if last < 0 || b.loops[last].depth != b.depth {
+		return
+	}
+	l := b.loops[last]
+	b.loops = b.loops[:last]
+	putPrice(b.out[l.price:], priceOf(b.straight))
+	b.straight = l.outside
+}
+
+// priceBytes is the width of a price in the code: 2^20 steps are sixty times what fits a module of 16 MiB.
+const priceBytes = 3
+
+// putPrice writes a price as a signed LEB128 number of fixed width.
+func putPrice(b []byte, price int) {
+	price = min(price, 1<<20-1)
+	b[0], b[1], b[2] = byte(price)&0x7f|0x80, byte(price>>7)&0x7f|0x80, byte(price>>14)&0x7f
 }
 
 // constant copies an initial value.
@@ -118,6 +166,7 @@ func (b *body) expression() {
 	for b.depth > 0 && b.in.err == nil {
 		start := b.in.pos
 		op := b.in.byte()
+		b.straight++
 		switch {
 		case op == opCall:
 			b.call()
@@ -141,7 +190,8 @@ func (b *body) expression() {
 		if op == opLoop && !b.constant {
 			b.report.Loops++
 			b.pays = true
-			b.out = b.appendPayment(b.out)
+			b.openLoop()
+			continue
 		}
 	}
 }
@@ -174,6 +224,7 @@ func (b *body) plain(op byte) {
 		in.skipNumber()
 	case op == opEnd:
 		b.depth--
+		b.closeLoop()
 	case op >= opLocalGet && op <= opLocalTee:
 		b.local(in)
 	case op == opGlobalGet || op == opGlobalSet:
@@ -265,11 +316,15 @@ func (b *body) vector() {
 	}
 }
 
-// appendPayment writes: fuel -= 1; if fuel <= 0 { fuel = tick() }.
-func (b *body) appendPayment(out []byte) []byte {
+// appendPayment writes: fuel -= price; if fuel <= 0 { fuel = tick() }.
+func (b *body) appendPayment(out []byte, price int) []byte {
 	out = append(out, opGlobalGet)
 	out = appendU32(out, b.globals)
-	out = append(out, opI32Const, 1, opI32Sub, opLocalTee)
+	out = append(out, opI32Const)
+	b.price = len(out)
+	out = append(out, make([]byte, priceBytes)...)
+	putPrice(out[b.price:], price)
+	out = append(out, opI32Sub, opLocalTee)
 	out = appendU32(out, b.locals)
 	out = append(out, opGlobalSet)
 	out = appendU32(out, b.globals)

@@ -1,5 +1,6 @@
 // Package meter rewrites a WebAssembly module so that it cannot run for long without asking its host: every loop header, and
-// the entry of every function that calls, pays one unit of fuel, but a function that begins with a loop pays only there; bulk memory and table operations pay a 256th of their
+// the entry of every function that calls, pays one unit of fuel, and one more for each 1024 instructions up to the next place that pays, but a function that begins with a
+// loop pays only there, and a long function without calls pays too; bulk memory and table operations pay a 256th of their
 // length; a call of the host pays all there is. When the fuel is gone the module calls an imported function, which checks the
 // deadline and returns new fuel.
 //

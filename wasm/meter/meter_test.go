@@ -146,6 +146,47 @@ func TestHangsAreStopped(t *testing.T) {
 	}
 }
 
+// straight is code that does nothing for so many instructions.
+func straight(instructions int) []byte { return bytes.Repeat([]byte{0x01}, instructions) }
+
+// wrapped puts code between others.
+func wrapped(before, code []byte, after ...byte) []byte {
+	return append(append(bytes.Clone(before), code...), after...)
+}
+
+// A step pays for 1024 instructions: however long the code between two places that pay, what runs between two ticks is bounded.
+func TestLongCodePaysByItsLength(t *testing.T) {
+	count := []byte{0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b} // local 0 -= 1, br_if 0, end of the loop: 6 instructions
+	i32 := []byte{wasmtest.I32}
+	loop := func(code []byte) []byte { return wrapped([]byte{0x03, 0x40}, code, count...) }
+	call := loop([]byte{0x10, 1})
+	for name, c := range map[string]struct {
+		m     wasmtest.Module
+		ticks int // of 1000 passes, 100 steps each
+	}{
+		// 6 instructions of the count, and the loop's own end is among them.
+		"short loop":  {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: loop(straight(1017))}}}, 10},
+		"longer loop": {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: loop(straight(1018))}}}, 20},
+		"long loop":   {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: loop(straight(9 * 1024))}}}, 100},
+		// The loop in it pays for its own code alone: 1 for the outer, 3 for the inner.
+		"loop in a loop": {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32,
+			Code: loop(wrapped([]byte{0x03, 0x40}, straight(2048), 0x0b))}}}, 40},
+		// A function without calls is free while it is short.
+		"short function": {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: call}, {Code: straight(1000)}}}, 10},
+		"long function":  {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: call}, {Code: straight(8 * 1024)}}}, 100},
+		"many locals":    {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: call}, {Locals: 8 * 1024}}}, 100},
+		// The payment of the loop stands for the entry, not for what follows the loop.
+		"behind a loop": {wasmtest.Module{Funcs: []wasmtest.Func{{Export: "run", Params: i32, Code: call},
+			{Code: wrapped([]byte{0x03, 0x40, 0x0b}, straight(7*1024))}}}, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, ticks, err := run(t, c.m, 1000, 1000); err != nil || ticks != c.ticks {
+				t.Errorf("%d ticks, error %v; want %d", ticks, err, c.ticks)
+			}
+		})
+	}
+}
+
 func TestRewriteRefuses(t *testing.T) {
 	one := func(code ...byte) []byte { return wasmtest.Module{Funcs: []wasmtest.Func{{Code: code}}}.Bytes() }
 	for want, module := range map[string][]byte{
