@@ -135,7 +135,11 @@ func (c *MessageCounts) AppendJSON(b []byte) []byte {
 		inner.name("period")
 		period := openObject(inner.b)
 		period.integer("count", dates.NewInterval(c.Period.Count, dates.Day).Count)
-		period.text("unit", strings.ToUpper(c.Period.Unit))
+		unit := strings.ToUpper(c.Period.Unit)
+		if u, err := dates.ParseUnit(unit); err == nil { // a plural is echoed as its unit
+			unit = u.String()
+		}
+		period.text("unit", unit)
 		inner.b = period.close()
 	}
 	o.b = inner.close()

@@ -14,6 +14,8 @@ import (
 // nothing was found; and at most one error, the last. What it yields belongs to the caller.
 func (p *Plan) Run(ctx context.Context, src Source) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
+		src, release := src.open()
+		defer release()
 		e := &execution{p, src}
 		if err := e.answer(ctx, func(r *Result) bool { return yield(r, nil) }); err != nil {
 			yield(nil, err)

@@ -18,6 +18,10 @@ type Source struct {
 	Samples int
 	// ForecastSamples is how many samples one forecast may read, and how many it may give; 0 = DefaultForecastSamples.
 	ForecastSamples int
+	// Budget is shared by all queries; nil = none.
+	Budget *Budget
+
+	charge *charge // of the run under way
 }
 
 // alive yields what in yields until ctx ends. What a query does with a record, such as evaluating an expression, may take much longer than reading it:

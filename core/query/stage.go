@@ -2,8 +2,11 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
@@ -107,22 +110,68 @@ func (r *Result) lieOn(grid *calc.Grid) {
 // DefaultSamples is what a query may hold at one time unless its source says otherwise: 16 bytes each, some 100 MB.
 const DefaultSamples = 6_000_000
 
-// held counts the samples that a query keeps in memory at the same time.
-type held struct{ limit, count int }
-
-func (s Source) hold() held {
-	if s.Samples > 0 {
-		return held{limit: s.Samples}
-	}
-	return held{limit: DefaultSamples}
+// Budget bounds the samples that all queries together hold in memory.
+type Budget struct {
+	Limit int64 // samples; <= 0 = no bound
+	used  atomic.Int64
 }
 
-// add refuses what would exceed the limit.
-func (h *held) add(n int) error {
-	if h.count += n; h.count <= h.limit {
+// take reserves n samples.
+func (b *Budget) take(n int) error {
+	if b.Limit <= 0 || b.used.Add(int64(n)) <= b.Limit {
 		return nil
 	}
-	return core.Errorf(core.TooLarge, "the query holds more than limits.samples (%d) samples at a time: shorten the range, narrow the filter or set a limit", h.limit)
+	b.used.Add(int64(-n))
+	return &core.Error{Code: core.Unavailable, RetryAfter: time.Second,
+		Text: fmt.Sprintf("the queries under way hold more than limits.queries (%d) samples together: try again", b.Limit)}
+}
+
+// charge is what one run of a query has reserved.
+type charge struct {
+	budget *Budget
+	taken  int
+}
+
+// open returns the source for one run, and what gives back at its end what the run has reserved.
+func (s Source) open() (Source, func()) {
+	if s.Budget == nil || s.Budget.Limit <= 0 {
+		return s, func() {}
+	}
+	c := &charge{budget: s.Budget}
+	s.charge = c
+	return s, func() { c.budget.used.Add(int64(-c.taken)) }
+}
+
+// held counts the samples that a query keeps in memory at the same time.
+type held struct {
+	limit, count int
+	most         int // of count so far: what is reserved stays so until the end of the run
+	charge       *charge
+}
+
+func (s Source) hold() held {
+	h := held{limit: DefaultSamples, charge: s.charge}
+	if s.Samples > 0 {
+		h.limit = s.Samples
+	}
+	return h
+}
+
+// add refuses what would exceed the limit of a query, or that of all.
+func (h *held) add(n int) error {
+	if h.count += n; h.count > h.limit {
+		return core.Errorf(core.TooLarge, "the query holds more than limits.samples (%d) samples at a time: shorten the range, narrow the filter or set a limit", h.limit)
+	}
+	if h.charge == nil || h.count <= h.most {
+		return nil
+	}
+	more := h.count - h.most
+	if err := h.charge.budget.take(more); err != nil {
+		return err
+	}
+	h.most = h.count
+	h.charge.taken += more
+	return nil
 }
 
 // computes reports whether some stage makes samples of its own; the others hand on the versions of those that they keep.

@@ -91,7 +91,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// Readings returns the last round, sorted by name and tags; a round is taken when there is none yet.
+// Readings returns the last round, sorted by flat name; a round is taken when there is none yet.
 func (r *Recorder) Readings() []Reading {
 	r.mu.Lock()
 	round := r.round
@@ -105,7 +105,7 @@ func (r *Recorder) Readings() []Reading {
 // Round is the values of one instant.
 type Round struct {
 	At       core.Time
-	Readings []Reading // sorted by name and tags
+	Readings []Reading // sorted by flat name
 }
 
 // Take takes a round now. A rate is never NaN: it is zero in a round of no length.
@@ -132,7 +132,7 @@ func (r *Recorder) Take() Round {
 		}
 		readings = append(readings, reading)
 	}
-	slices.SortFunc(readings, func(a, b Reading) int { return cmp.Or(cmp.Compare(a.Name, b.Name), a.Tags.Compare(b.Tags)) })
+	slices.SortFunc(readings, func(a, b Reading) int { return cmp.Compare(Flat(a.Name, a.Tags), Flat(b.Name, b.Tags)) })
 	r.last, r.round = now, readings
 	return Round{now, readings}
 }

@@ -133,6 +133,15 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// A tagged name sorts by its flat form: '.' comes before '_'.
+func TestRoundsAreSortedByFlatName(t *testing.T) {
+	p := &plant{now: tenOClock, values: []Value{{Name: "a", Tags: core.Tags{{Name: "x", Value: "1"}}}, {Name: "b"}, {Name: "a.b"}, {Name: "a"}}}
+	want := "a=0.0\na.b=0.0\na__x=1=0.0\nb=0.0\n"
+	if diff := cmp.Diff(want, string(Text(p.recorder(Options{}).Take().Readings))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // store keeps batches.
 type store struct{ batches []*core.Batch }
 
