@@ -53,10 +53,14 @@ func (q *alertQuery) decode(v gjson.Result) error {
 	o.read(v, fields{
 		"rule": rules, "rules": rules,
 		"metric": metrics, "metrics": metrics,
-		"severities":   into(&q.severities, (*object).severities),
-		"minSeverity":  into(&q.minSeverity, (*object).severity),
-		"acknowledged": optional(&q.acknowledged, (*object).flag),
-		"limit":        into(&q.limit, (*object).count),
+		"severities":  into(&q.severities, (*object).severities),
+		"minSeverity": into(&q.minSeverity, (*object).severity),
+		"acknowledged": func(o *object, name string, v gjson.Result) {
+			if v.String() != "" {
+				optional(&q.acknowledged, (*object).flag)(o, name, v)
+			}
+		},
+		"limit": into(&q.limit, (*object).count),
 	}.dates(&q.dates).entities(&q.entities))
 	return o.err
 }
@@ -78,16 +82,20 @@ func literalPattern(name string) string {
 	return strings.ReplaceAll(name, `\`, `\\`)
 }
 
-// severities reads names, aliases and codes, mixed, or just one of them.
+// severities reads names, aliases and codes, mixed, or just one of them. Null and empty ones are absent.
 func (o *object) severities(name string, v gjson.Result) []core.Severity {
 	var list []core.Severity
+	add := func(v gjson.Result) {
+		if v.Type != gjson.Null && trimmed(v.String()) != "" {
+			list = append(list, o.severity(name, v))
+		}
+	}
 	if !v.IsArray() {
-		return append(list, o.severity(name, v))
+		add(v)
+		return list
 	}
 	v.ForEach(func(_, item gjson.Result) bool {
-		if item.Type != gjson.Null {
-			list = append(list, o.severity(name, item))
-		}
+		add(item)
 		return o.err == nil
 	})
 	return list

@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
 	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/core/query"
 	"github.com/tidemark-db/tidemark/core/search"
 	"github.com/tidemark-db/tidemark/core/selfmetrics"
 )
@@ -41,6 +43,9 @@ type Deps struct {
 	Synonyms search.Synonyms // of words in searches
 
 	Foreign Foreign // how data of other products is named
+
+	Portals       func() []Portal // optional: the pages that can be drawn; they are not changed
+	ParserConfigs ParserConfigs   // optional: without it configurations are stored as they come
 
 	Clock  func() core.Time
 	Zone   *time.Location // the server zone; nil = UTC
@@ -68,8 +73,20 @@ type Deps struct {
 type Health struct {
 	Status   string   `json:"status"` // ok, degraded, starting or stopping
 	Problems []string `json:"problems,omitempty"`
+	// Recovery is what the last start found on the disk, in numbers: anybody may ask for the health of a server.
+	Recovery *Recovery `json:"recovery,omitempty"`
 	// Unready makes the answer a 503, so that a load balancer looks elsewhere. A degraded server is still ready.
 	Unready bool `json:"-"`
+}
+
+// Recovery is what a start found.
+type Recovery struct {
+	Segments   int   `json:"segments"`
+	Frames     int   `json:"frames"`
+	TornBytes  int64 `json:"tornBytes"`  // cut from the end: writes that nobody had been told were stored
+	Damaged    int   `json:"damaged"`    // ranges that were stored and cannot be read any more
+	Unreadable int   `json:"unreadable"` // sound frames that this program does not understand
+	Millis     int64 `json:"millis"`     // that it took
 }
 
 // Server is the handler. It holds no goroutines and nothing to close.
@@ -81,7 +98,13 @@ type Server struct {
 	started core.Time
 	stats   *stats
 	held    atomic.Int64 // bytes of request bodies in memory
+	queries query.Budget // samples of series queries in memory
+
+	malformed atomic.Uint64 // text commands that were wrong by themselves
+
 	letters letterBox
+
+	description func() ([]byte, error) // of the interface, built once
 }
 
 // New returns the handler of the whole interface.
@@ -101,7 +124,9 @@ func New(d Deps) *Server {
 		d.Health = func() Health { return Health{Status: "ok"} }
 	}
 	s := &Server{Deps: d, public: map[string]bool{}, started: d.Clock()}
+	s.queries.Limit = int64(d.Limits.Queries)
 	s.stats = newStats(metrics.NewSet())
+	s.description = sync.OnceValues(func() ([]byte, error) { return describeRoutes(s.routes(), s.Version) })
 	s.router = httprouter.New()
 	for _, rt := range s.routes() {
 		s.router.Handle(rt.method, rt.path, s.bind(rt))

@@ -99,11 +99,24 @@ func untar(r io.Reader, f func(name string, r io.Reader) error) error {
 	}
 }
 
+// zipEntry begins an entry of the directory of an archive; zipEntryBytes is what one takes in memory, without its name.
+const (
+	zipEntry      = "PK\x01\x02"
+	zipEntryBytes = 512
+)
+
 // unzip keeps the archive in memory, since its directory is at its end: it counts against limits.body and limits.bodies.
 func (u *upload) unzip(r io.Reader, f func(name string, r io.Reader) error) error {
 	limit := u.c.server.Limits.Body
 	packed, err := u.c.readAll(&bounded{r: r, left: limit, limit: limit, name: "limits.body"})
 	if err != nil {
+		return err
+	}
+	// What the directory takes in memory counts as well: each of its entries, which begin with these four bytes, becomes an object. The bytes may be part of a
+	// file, too; then the count is too high, by little.
+	if directory := int64(strings.Count(packed, zipEntry)) * zipEntryBytes; directory > limit {
+		return core.Errorf(core.TooLarge, "the directory of the archive has too many files: it would take %d bytes of memory, limits.body allows %d", directory, limit)
+	} else if err := u.c.hold(u.c.held + directory); err != nil {
 		return err
 	}
 	files, err := zip.NewReader(strings.NewReader(packed), int64(len(packed)))

@@ -167,8 +167,8 @@ func (c *call) json() (string, error) {
 // checkCharset refuses a JSON text in anything but UTF-8 (or its subset).
 func checkCharset(h http.Header) error {
 	_, params, _ := strings.Cut(strings.ToLower(h.Get("Content-Type")), "charset=")
-	charset := strings.Trim(strings.TrimSpace(params), `"`)
-	charset, _, _ = strings.Cut(charset, ";")
+	charset, _, _ := strings.Cut(params, ";")
+	charset = strings.Trim(strings.TrimSpace(charset), `"`)
 	switch charset {
 	case "", "utf-8", "utf8", "us-ascii", "iso-8859-1": // some clients always name Latin-1 and send UTF-8
 		return nil

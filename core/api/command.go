@@ -39,7 +39,7 @@ func (c *call) command() error {
 	}
 	s := &commandStream{c: c, roles: roles}
 	s.parser.Transport = command.HTTP
-	s.group = command.Group{New: c.newBatch, Parse: s.parser.Line, Store: c.server.Ingest.Ingest}
+	s.group = command.Group{New: s.newBatch, Parse: s.parser.Line, Store: c.server.Ingest.Ingest, Failed: c.server.countMalformed}
 	var body io.Reader = stream
 	if c.r.ContentLength < 0 { // an endless one: a line is stored as it arrives
 		body = &flushingReader{stream, s.flush}
@@ -57,6 +57,24 @@ func (c *call) command() error {
 
 // newBatch is batch for a group of commands.
 func (c *call) newBatch(context.Context) (*core.Batch, error) { return c.batch(), nil }
+
+// newBatch is batch with the rights as they are now, which may change while a stream is open.
+func (s *commandStream) newBatch(ctx context.Context) (*core.Batch, error) {
+	if err := s.c.renew(ctx); err != nil {
+		return nil, err
+	}
+	s.roles = s.c.id.Grants.Roles
+	return s.c.batch(), nil
+}
+
+// renew looks again who the caller of a long request is and what they may do.
+func (c *call) renew(ctx context.Context) error {
+	grants, err := c.server.Users.Renew(ctx, c.id)
+	if err == nil {
+		c.id.Grants = grants
+	}
+	return err
+}
 
 // flushingReader stores what is complete before it waits for more.
 type flushingReader struct {

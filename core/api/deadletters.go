@@ -277,7 +277,17 @@ func (c *call) deadLetterDelete() error {
 	return c.stored(receipt)
 }
 
-// deadLetterReplay sends a letter through its parser again, with the rights of the caller. The letter goes when all of it was taken;
+// rightsOfSender are what a replay may do: what the sender may do now, and not what the administrator may who replays it. Otherwise whoever knows an input
+// that a plugin cannot take could have it stored where they may not write.
+func (c *call) rightsOfSender(d *deadLetter) (core.Grants, error) {
+	grants, err := c.server.Users.Grants(c.r.Context(), d.User)
+	if code := core.CodeOf(err); code == core.Unauthenticated {
+		return grants, core.Errorf(core.Invalid, "%s, who sent dead letter %s, cannot log in any more: read the letter and upload its input yourself", d.User, d.ID)
+	}
+	return grants, err
+}
+
+// deadLetterReplay sends a letter through its parser again, with the rights of its sender. The letter goes when all of it was taken;
 // the answer is that of an upload.
 func (c *call) deadLetterReplay() error {
 	if c.server.Parser == nil {
@@ -295,13 +305,17 @@ func (c *call) deadLetterReplay() error {
 	if err != nil {
 		return err
 	}
+	origin := c.id.Origin(core.DoorPlugin)
+	if origin.Grants, err = c.rightsOfSender(&d); err != nil {
+		return err
+	}
 	if err := c.unhurried(); err != nil {
 		return err
 	}
 	u := &upload{c: c, rules: !d.Hidden, started: c.now(), durability: core.Synced, files: 1, replay: &d}
 	u.size.n = int64(len(input))
 	u.request = core.ParseRequest{Parser: d.Parser, Format: d.Format, Params: d.Params, Tags: tagsOf(d.Tags), FileName: d.FileName,
-		Source: c.id.Address, Encoding: "utf-8", Zone: d.Zone, Received: d.Received, Origin: c.id.Origin(core.DoorPlugin)}
+		Source: c.id.Address, Encoding: "utf-8", Zone: d.Zone, Received: d.Received, Origin: origin}
 	if err := u.parse(bytes.NewReader(input)); err != nil && !errors.Is(err, errFileFailed) {
 		return err
 	}

@@ -106,11 +106,11 @@ func parseInteger(text string) (int64, bool) {
 	return int64(f), true
 }
 
-// severity reads a code, a name or an alias.
+// severity reads a code, a name or an alias. An empty text is absent, which is UNDEFINED.
 func (o *object) severity(name string, v gjson.Result) core.Severity {
 	text := trimmed(o.text(name, v))
 	sev, ok := core.ParseSeverity(text)
-	if !ok {
+	if !ok && text != "" {
 		o.fail("%s: unknown severity %s", name, excerpt(v.Raw))
 	}
 	return sev

@@ -18,8 +18,8 @@ import (
 // sets is accepted and ignored.
 func entityField(p *docPatch, name string, v gjson.Result) bool {
 	switch name {
-	case "name", "createdDate", "versionDate", "lastInsertDate":
-		return true // the path decides, or the server
+	case "name", "createdDate", "versionDate", "lastInsertDate", "interpolationType", "timePrecision":
+		return true // the path decides, or the server; the last two are what one client sends
 	case "label":
 		return p.setText(name, v)
 	case "enabled":

@@ -108,10 +108,15 @@ func plans[Q interface{ Validate(dates.Moment) (P, error) }, P any](c *call, dec
 	return plansIn(c, body, decode)
 }
 
-// plansIn is plans for a scanned text: an array of queries, or one.
+// plansIn is plans for a scanned text: an array of queries, or one, or the object with the member `queries` that old clients wrap them in.
 func plansIn[Q interface{ Validate(dates.Moment) (P, error) }, P any](c *call, body string, decode func(gjson.Result) ([]Q, error)) ([]P, error) {
 	moment := c.moment()
 	var plans []P
+	if root := gjson.Parse(body); root.IsObject() {
+		if wrapped := root.Get("queries"); wrapped.IsArray() {
+			body = wrapped.Raw
+		}
+	}
 	err := c.objects(body, func(v gjson.Result) error {
 		requests, err := decode(v)
 		for _, q := range requests {

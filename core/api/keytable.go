@@ -50,6 +50,18 @@ func (t *keyTable) ref(b *core.Batch, k core.SeriesKey) uint32 {
 	return *slot - 1
 }
 
+// inUse reports whether the table holds the keys of the batch: the first ref puts all of them in.
+func (t *keyTable) inUse() bool { return t.pool != nil }
+
+// forgetLast takes out the key that ref has added last. Its slot ends every chain that it is in.
+func (t *keyTable) forgetLast(b *core.Batch) {
+	last := len(b.Keys) - 1
+	if t.inUse() {
+		*t.find(b.Keys, b.Keys[last]) = 0
+	}
+	b.Keys = b.Keys[:last]
+}
+
 // find returns the slot of k, a free one when it has none.
 func (t *keyTable) find(keys []core.SeriesKey, k core.SeriesKey) *uint32 {
 	mask := uint64(len(t.slots) - 1)
@@ -68,12 +80,20 @@ func (t *keyTable) find(keys []core.SeriesKey, k core.SeriesKey) *uint32 {
 func (t *keyTable) grow(keys []core.SeriesKey) {
 	if t.pool == nil {
 		t.pool = slotPool.Get().(*[]uint32)
-		t.slots = *t.pool
+		if t.slots = *t.pool; 2*len(keys) < len(t.slots) {
+			t.fill(keys)
+			return
+		}
 	}
-	if 2*len(keys) < len(t.slots) {
-		return
+	size := max(minSlots, 4*len(t.slots))
+	for size <= 2*len(keys) {
+		size *= 4
 	}
-	t.slots = make([]uint32, max(minSlots, 4*len(t.slots)))
+	t.slots = make([]uint32, size)
+	t.fill(keys)
+}
+
+func (t *keyTable) fill(keys []core.SeriesKey) {
 	for i, k := range keys {
 		*t.find(keys, k) = uint32(i + 1)
 	}

@@ -13,12 +13,14 @@ type Limits struct {
 	Body int64
 	// "limits.upload": bytes of a csv or nmon upload, which is streamed, after decompression. Default 1 GiB.
 	Upload int64
-	// "limits.bodies": bytes of all bodies in memory at one time; more are asked to come back. Default 256 MiB.
+	// "limits.bodies": bytes of all bodies in memory at one time, of requests and of answers over 1 MiB; more are asked to come back. Default 256 MiB.
 	Bodies int64
 	// "limits.records": samples, messages, properties or queries in one request. Default 1,000,000.
 	Records int
 	// "limits.samples": samples that a series query may hold in memory at one time, 16 bytes each. Default 6,000,000.
 	Samples int
+	// "limits.queries": samples that all series queries together may hold; more are asked to come back. At least twice limits.samples. Default 12,000,000.
+	Queries int
 	// "limits.forecast": samples that the forecast of one series reads, and that it gives. Default 50,000.
 	Forecast int
 	// "limits.line": bytes of one text command. The contract has 131072 characters; the default is what they need at 4 bytes each.
@@ -40,6 +42,7 @@ func (l *Limits) setDefaults() {
 	defaultTo(&l.Bodies, 256<<20)
 	defaultTo(&l.Records, 1_000_000)
 	defaultTo(&l.Samples, query.DefaultSamples)
+	defaultTo(&l.Queries, 2*l.Samples)
 	defaultTo(&l.Forecast, 50_000)
 	defaultTo(&l.Line, 4*131072)
 	defaultTo(&l.Depth, 64)

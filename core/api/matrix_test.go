@@ -17,6 +17,7 @@ import (
 const matrix = `
 GET /health | nobody
 GET /metrics | anybody
+GET /api/v1/openapi.json | nobody
 GET /api/v1/ping | anybody
 GET /api/v1/version | API_META_READ
 GET /version | API_META_READ

@@ -107,10 +107,14 @@ func (c *call) dateParameter(q url.Values, name string) (core.Time, bool, error)
 	return t, true, nil
 }
 
-// functions are what an expression over metadata may ask of the store.
+// functions are what an expression over metadata may ask of the store. Metadata is for whoever has its role; the values of property records are data, of
+// which an expression must tell no more than a query.
 func (c *call) functions() filter.Functions {
 	source := filter.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Now: c.server.Clock}
-	return source.Functions(c.reading())
+	all := source.Functions(c.reading())
+	some := all.Within(func(entity string) bool { return c.id.Grants.Roles.Has(core.DataRead) && c.readable(entity) })
+	some.EntityTags = all.EntityTags
+	return some
 }
 
 // matches evaluates the expression of the listing on one object.

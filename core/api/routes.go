@@ -27,6 +27,7 @@ func (s *Server) routes() []route {
 	return []route{
 		{get, "/health", core.Public, (*call).health},
 		{get, "/metrics", core.Authenticated, (*call).metrics},
+		{get, openAPIPath, core.Public, (*call).openAPI},
 
 		{get, "/api/v1/ping", core.Authenticated, (*call).ping},
 		{get, "/api/v1/version", core.MetaRead, (*call).version},
@@ -61,16 +62,16 @@ func (s *Server) routes() []route {
 		{post, "/api/v1/alerts/update", core.DataWrite, (*call).alertsUpdate},
 		{post, "/api/v1/alerts/delete", core.DataWrite, (*call).alertsDelete},
 		{post, "/api/v1/alerts", core.DataRead, (*call).alertsQuery},
-		{patch, "/api/v1/alerts", core.DataWrite, (*call).missing},
+		{patch, "/api/v1/alerts", core.DataWrite, (*call).alertsPatch},
 		{post, "/api/v1/alerts/history", core.DataRead, (*call).alertHistory},
 
 		{post, "/api/v1/command", commandRoles, (*call).command},
 		{get, "/api/v1/command/marker", core.Authenticated, (*call).marker},
 		{post, "/api/v1/csv", core.DataWrite, (*call).csvUpload},
 		{post, "/api/v1/nmon", core.DataWrite, (*call).nmonUpload},
-		{post, "/nmon/wget", core.DataWrite, (*call).missing},
-		{post, "/csv/configs/import", core.Admin, (*call).missing},
-		{get, "/export", core.DataRead, (*call).missing},
+		{post, "/nmon/wget", core.DataWrite, (*call).nmonForm},
+		{post, "/csv/configs/import", core.Admin, (*call).csvConfigsImport},
+		{get, "/export", core.DataRead, (*call).export},
 		{post, "/api/put", core.DataWrite, (*call).openTSDBPut},
 		{get, "/ping", core.Public, (*call).influxPing},
 		{post, influxWritePath, core.DataWrite, (*call).influxWrite},
@@ -128,7 +129,7 @@ func (s *Server) routes() []route {
 		{remove, "/api/v1/replacement-tables/:name", core.MetaWrite, (*call).tableDelete},
 
 		{get, "/api/v1/search", core.MetaRead, (*call).seriesSearch},
-		{get, "/api/v1/portal/export", core.DataRead, (*call).missing},
+		{get, "/api/v1/portal/export", core.DataRead, (*call).portalExport},
 		{get, "/jmx", core.User, (*call).jmx},
 
 		{post, "/collections/name", core.Admin, (*call).collectionForm},

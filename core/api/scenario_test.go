@@ -115,7 +115,7 @@ func runScenarios(t *testing.T, file string) {
 	}
 }
 
-func parseScenarios(t *testing.T, text string) (intro string, cases []scenario) {
+func parseScenarios(t testing.TB, text string) (intro string, cases []scenario) {
 	t.Helper()
 	intro, rest, _ := strings.Cut(text, "=== ")
 	for part := range strings.SplitSeq(rest, "\n=== ") {

@@ -61,6 +61,7 @@ type seriesDecoder struct {
 	catalog core.Catalog
 
 	keys            keyTable
+	heads           *headCache
 	key             core.SeriesKey
 	tags            core.Tags // of all series, one after another: one allocation for many
 	head            seriesHead
@@ -95,6 +96,16 @@ type sampleFields struct {
 
 // decode reads a scanned body: an array of series, or one.
 func (d *seriesDecoder) decode(body string) error {
+	d.heads = headCaches.take()
+	defer func() {
+		headCaches.giveBack(d.heads)
+		d.heads = nil
+	}()
+	d.heads.batch++
+	return d.read(body)
+}
+
+func (d *seriesDecoder) read(body string) error {
 	root := gjson.Parse(body)
 	d.headOf, d.fieldOf = d.headMember, d.sampleMember
 	if !root.IsArray() {
@@ -131,9 +142,15 @@ func (d *seriesDecoder) series(body string, i int) (end int) {
 		d.fail("a series object is expected, not %s", excerpt(v.Raw))
 		return end
 	}
+	if end, ok := d.known(body, i); ok {
+		return end
+	}
 	d.head = seriesHead{}
 	if end = walkAt(body, i, d.headOf); d.err == nil {
 		d.readSeries()
+	}
+	if d.err == nil && d.head.kind == core.Measured {
+		d.heads.learn(body[i:end], d.head.data.Raw, d.key)
 	}
 	return end
 }
@@ -166,11 +183,81 @@ func (d *seriesDecoder) readSeries() {
 	d.key, d.spread = key, noRef
 	d.ref = d.keys.ref(d.batch, key.In(d.head.kind, d.head.forecast))
 	before := d.batch.Samples.Len()
-	data := d.head.data.Raw
-	eachObject(data, func(i int) (int, bool) { return d.addSample(data, i) })
+	d.readSamples(d.head.data.Raw, 0)
 	if d.err == nil && d.batch.Samples.Len() == before {
 		d.fail("No data")
 	}
+}
+
+// readSamples reads the samples of the array at i and returns the place after it, or after the sample that is at fault.
+func (d *seriesDecoder) readSamples(json string, i int) (end int) {
+	for i++; ; {
+		if i = nextItem(json, i); i >= len(json) || json[i] == ']' {
+			return i + 1
+		}
+		end, ok := d.addPlain(json, i)
+		if !ok {
+			var more bool
+			if end, more = d.addSample(json, i); !more {
+				return end
+			}
+		}
+		i = end
+	}
+}
+
+// addPlain reads the sample at i when it is of the usual form {"t":1620036000000,"v":12.5}. Otherwise, and when anything is wrong with it, it has done
+// nothing.
+func (d *seriesDecoder) addPlain(json string, i int) (end int, ok bool) {
+	const (
+		timeMember, valueMember = `{"t":`, `"v":`
+
+		maxDigits = 13 // of storable times; they fit in any case
+	)
+	if len(json)-i < len(timeMember) || json[i:i+len(timeMember)] != timeMember {
+		return 0, false
+	}
+	i = skipBlank(json, i+len(timeMember))
+	t, start := core.Time(0), i
+	for i < len(json) && isDigit(json[i]) && i-start < maxDigits {
+		t = 10*t + core.Time(json[i]-'0')
+		i++
+	}
+	if i == start || i >= len(json) || json[i] != ',' {
+		return 0, false
+	}
+	i = skipBlank(json, i+1)
+	if len(json)-i < len(valueMember) || json[i:i+len(valueMember)] != valueMember {
+		return 0, false
+	}
+	i = skipBlank(json, i+len(valueMember))
+	for start = i; i < len(json) && json[i] != '}' && json[i] != ','; i++ {
+	}
+	if i >= len(json) || json[i] != '}' || !(isDigit(json[start]) || json[start] == '-') || !t.Storable() || d.batch.Samples.Len() >= d.records {
+		return 0, false
+	}
+	n, ok := command.ParseNumber(json[start:i])
+	if ok {
+		d.addNumber(d.ref, t, n)
+	}
+	return i + 1, ok
+}
+
+// skipBlank skips the one blank that many encoders write behind a colon or a comma.
+func skipBlank(json string, i int) int {
+	if i < len(json) && json[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+// addNumber appends a sample with a number and returns its index.
+func (d *seriesDecoder) addNumber(ref uint32, t core.Time, n command.Number) int {
+	i := d.batch.Add(ref, t, n.Value)
+	if n.Inexact {
+		d.batch.Samples.Decimals = append(d.batch.Samples.Decimals, core.DecimalAt{Index: uint32(i), Decimal: n.Decimal})
+	}
+	return i
 }
 
 func (d *seriesDecoder) fail(format string, args ...any) {
@@ -330,10 +417,7 @@ func (d *seriesDecoder) store(t core.Time) error {
 		if err != nil {
 			return err
 		}
-		i = d.batch.Add(d.ref, t, n.Value)
-		if n.Inexact {
-			d.batch.Samples.Decimals = append(d.batch.Samples.Decimals, core.DecimalAt{Index: uint32(i), Decimal: n.Decimal})
-		}
+		i = d.addNumber(d.ref, t, n)
 		if f.hasText {
 			d.batch.Samples.Texts = append(d.batch.Samples.Texts, core.TextAt{Index: uint32(i), Text: f.text})
 		}
@@ -360,10 +444,7 @@ func (d *seriesDecoder) storeDeviation(t core.Time) error {
 	if d.spread == noRef {
 		d.spread = d.keys.ref(d.batch, d.key.In(core.Deviation, d.head.forecast))
 	}
-	i := d.batch.Add(d.spread, t, n.Value)
-	if n.Inexact {
-		d.batch.Samples.Decimals = append(d.batch.Samples.Decimals, core.DecimalAt{Index: uint32(i), Decimal: n.Decimal})
-	}
+	d.addNumber(d.spread, t, n)
 	return nil
 }
 

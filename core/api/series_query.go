@@ -12,7 +12,7 @@ import (
 // source is what queries of this caller read.
 func (c *call) source() query.Source {
 	return query.Source{Reader: c.server.Reader, Catalog: c.server.Catalog, Scope: c.id.Grants.ReadScope(),
-		Samples: c.server.Limits.Samples, ForecastSamples: c.server.Limits.Forecast}
+		Samples: c.server.Limits.Samples, ForecastSamples: c.server.Limits.Forecast, Budget: &c.server.queries}
 }
 
 // seriesQuery answers an array of queries.
@@ -46,12 +46,26 @@ func (c *call) seriesQueries() error {
 
 func appendSeries(dst []byte, r *query.Result) []byte { return r.AppendJSON(dst) }
 
-// fits refuses an answer that is too large while it is built, not when it is complete.
+// fits refuses an answer that is too large while it is built, not when it is complete. Large ones count against limits.bodies as requests do, until they are
+// sent: what one of them may take, a few at once may not.
 func (c *call) fits(body []byte) error {
-	if len(body) <= c.server.Limits.Response {
+	limits, size := &c.server.Limits, int64(len(body))
+	if size > int64(limits.Response) {
+		return core.Errorf(core.TooLarge, "the answer exceeds limits.response (%d bytes): narrow the query or set a limit", limits.Response)
+	}
+	const small = 1 << 20
+	if size <= small {
 		return nil
 	}
-	return core.Errorf(core.TooLarge, "the answer exceeds limits.response (%d bytes): narrow the query or set a limit", c.server.Limits.Response)
+	total := c.held - c.answer + size
+	if total > limits.Bodies {
+		return core.Errorf(core.TooLarge, "the answer exceeds limits.bodies (%d bytes): narrow the query or set a limit", limits.Bodies)
+	}
+	if err := c.hold(total); err != nil {
+		return err
+	}
+	c.answer = size
+	return nil
 }
 
 // decodeSeriesQuery reads one element; `metrics`, which one client sends, makes a query of each.

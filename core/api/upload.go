@@ -277,9 +277,14 @@ func (u *upload) take(chunk core.Parsed) error {
 		if !u.rules {
 			b.HideFromRules()
 		}
-		if b.Origin.Door == "" { // the parser may have added a right for what its plugin remembers
-			b.Origin = u.request.Origin
+		grants, err := u.grants()
+		if err != nil {
+			return err
 		}
+		added := b.Origin.Grants.Roles &^ u.request.Origin.Grants.Roles // the right for what its plugin remembers, which the parser adds
+		b.Origin = u.request.Origin
+		b.Origin.Grants = grants
+		b.Origin.Grants.Roles |= added
 		receipt, err := u.c.submit(b)
 		if err != nil {
 			return err
@@ -289,6 +294,15 @@ func (u *upload) take(chunk core.Parsed) error {
 	u.samples += samples
 	u.records += records
 	return nil
+}
+
+// grants are the rights of the sender as they are now: an upload may take hours.
+func (u *upload) grants() (core.Grants, error) {
+	if u.replay != nil {
+		return u.c.rightsOfSender(u.replay)
+	}
+	err := u.c.renew(u.c.r.Context())
+	return u.c.id.Grants, err
 }
 
 // answer is the contract's object, with the rejected lines beside it.
