@@ -56,6 +56,9 @@ crash: warm ## 10,000 crash seeds, every prefix of writes for 200 of them, 100 r
 	TIDEMARK_CRASH_SEEDS=10000 TIDEMARK_CRASH_PREFIX_SEEDS=200 $(GO) test -count=1 -timeout 60m -run 'Crash' ./storage/...
 	TIDEMARK_KILL_ROUNDS=100 $(GO) test -count=1 -timeout 60m -run 'TestKill' ./cmd/tidemark
 
+clients: warm ## run real clients against the server: Java, Python, Node, Telegraf, StatsD, collectd and more; what cannot be installed is skipped
+	$(GO) run ./examples/clients -server $(BIN)
+
 bench: warm ## the figures of BENCH.md: end to end through HTTP, then the packages
 	./$(BIN) bench
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./core/... ./storage/... ./rules/... ./wasm/...
@@ -64,4 +67,4 @@ clean: ## remove what was built, not your data
 	rm -rf bin .cache plugins/dist/*.wasm
 
 
-.PHONY: warm help run build plugins test check fuzz crash bench clean
+.PHONY: warm help run build plugins test check fuzz crash clients bench clean
