@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const benchStart = 1767225600000 // 2026-01-01T00:00:00Z
+const benchStart int64 = 1767225600000 // 2026-01-01T00:00:00Z
 
 // jsonInsert renders 100 series of 10 samples.
 func jsonInsert(i int) request {
@@ -24,7 +24,7 @@ func jsonInsert(i int) request {
 			if n > 0 {
 				b = append(b, ',')
 			}
-			b = fmt.Appendf(b, `{"t":%d,"v":%d.%02d}`, benchStart+(i*10+n)*1000, (i+s+n)%100, n)
+			b = fmt.Appendf(b, `{"t":%d,"v":%d.%02d}`, benchStart+int64(i*10+n)*1000, (i+s+n)%100, n)
 		}
 		b = append(b, "]}"...)
 	}
@@ -35,7 +35,7 @@ func jsonInsert(i int) request {
 func commandInsert(i int) request {
 	var b []byte
 	for line := range 100 {
-		b = fmt.Appendf(b, "series e:host-%d ms:%d", line, benchStart+i*1000)
+		b = fmt.Appendf(b, "series e:host-%d ms:%d", line, benchStart+int64(i)*1000)
 		for m := range 10 {
 			b = fmt.Appendf(b, " m:metric_%d=%d.%02d", m, (i+line+m)%100, m)
 		}
@@ -64,7 +64,7 @@ func messageInsert(i int) request {
 			b = append(b, ',')
 		}
 		b = fmt.Appendf(b, `{"entity":"host-%d","type":"syslog","source":"kernel","severity":"WARNING","timestamp":%d,"message":"link %d is down","tags":{"unit":"net-%d","pid":"%d"}}`,
-			n, benchStart+(i*100+n)*10, n, n%7, i)
+			n, benchStart+int64(i*100+n)*10, n, n%7, i)
 	}
 	return request{path: "/api/v1/messages/insert", contentType: "application/json", body: append(b, ']')}
 }
@@ -88,7 +88,7 @@ func (b *benchCmd) queryTimes() error {
 				if n > 0 {
 					body = append(body, ',')
 				}
-				body = fmt.Appendf(body, `{"t":%d,"v":%d.%02d}`, benchStart+(i*queriedSamples/20+n)*1000, n%100, i)
+				body = fmt.Appendf(body, `{"t":%d,"v":%d.%02d}`, benchStart+int64(i*queriedSamples/20+n)*1000, n%100, i)
 			}
 			fill = append(fill, request{path: "/api/v1/series/insert", contentType: "application/json", body: append(body, "]}]"...)}.wire(s.url, benchUser))
 		}
@@ -132,7 +132,8 @@ func (b *benchCmd) listTimes() error {
 	})
 }
 
-// permissionCost compares inserts of an administrator with those of a user who may write one entity group only, in turns.
+// permissionCost compares inserts of an administrator with those of a user who may write one entity group only, in turns. Each sends samples of its own,
+// and each is the first every other turn: who comes second finds longer series, and a sample that is there already is another kind of work.
 func (b *benchCmd) permissionCost() error {
 	const clients, turns = 4, 7
 	return withServer("1s", func(s *benchServer) error {
@@ -143,10 +144,11 @@ func (b *benchCmd) permissionCost() error {
 		var shares []float64
 		for turn := range turns {
 			var took [2]time.Duration
-			for i, user := range [...]string{benchUser, "writer"} {
+			for place := range took {
+				i := (turn + place) % len(took)
 				wires := make([][]byte, bodies)
 				for n := range wires {
-					wires[n] = jsonInsert(turn*bodies+n).wire(s.url, user)
+					wires[n] = jsonInsert((len(took)*turn+place)*bodies+n).wire(s.url, [...]string{benchUser, "writer"}[i])
 				}
 				var err error
 				if took[i], err = s.sendAll(clients, wires); err != nil {

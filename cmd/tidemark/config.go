@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/tidemark-db/tidemark/core/search"
 )
 
 // Config is everything that can be set. A setting comes from, later beats earlier: the default, tidemark.yaml in the configuration
@@ -40,6 +42,10 @@ type Config struct {
 	LoginDelayMax time.Duration
 	AuditEntity   string
 
+	HTTPConnections int64
+	HTTPPerAddress  int64
+	HTTPTime        time.Duration
+
 	HTTPS    string // listen address, "" = none
 	TLSCert  string // file, "" = self-signed
 	TLSKey   string
@@ -54,19 +60,23 @@ type Config struct {
 	DeadLetterBytes    int64 // of one
 	DeadLettersBytes   int64
 
-	BodyBytes     int64
-	BodiesBytes   int64
-	UploadBytes   int64
-	ResponseBytes int64
-	Records       int64
-	HeldSamples   int64 // of one series query
-	Forecast      int64
-	Rejects       int64
-	LineBytes     int64
-	JSONDepth     int64
-	RequestTime   time.Duration
-	Versions      int64 // of an entity
-	InsertTime    bool
+	BodyBytes      int64
+	BodiesBytes    int64
+	UploadBytes    int64
+	ResponseBytes  int64
+	Records        int64
+	HeldSamples    int64 // of one series query
+	QueriedSamples int64 // of all series queries together
+	Forecast       int64
+	Rejects        int64
+	LineBytes      int64
+	JSONDepth      int64
+	RequestTime    time.Duration
+	Versions       int64 // of an entity
+	InsertTime     bool
+	MessageTTL     int64 // seconds
+
+	Synonyms search.Synonyms
 
 	SelfMetrics  bool
 	SelfEntity   string
@@ -108,6 +118,9 @@ var settings = []setting{
 	{"login.delay", "1s", "how long they are refused first; it doubles with each further wrong password", duration(func(c *Config) *time.Duration { return &c.LoginDelay })},
 	{"login.delay.max", "5m", "how long they are refused at most", duration(func(c *Config) *time.Duration { return &c.LoginDelayMax })},
 	{"audit.entity", "", "entity that gets a message of type audit for each login and administrative change; default: they are only logged", text(func(c *Config) *string { return &c.AuditEntity })},
+	{"http.connections", "4096", "open connections of HTTP and HTTPS together", size(func(c *Config) *int64 { return &c.HTTPConnections })},
+	{"http.connections.address", "2048", "open connections of one client address", size(func(c *Config) *int64 { return &c.HTTPPerAddress })},
+	{"http.time", "5m", "how long a request may take to arrive, and its answer to leave; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.HTTPTime })},
 	{"https", "", "address to listen on with TLS, for example 0.0.0.0:8443; default: none", optionalAddress(func(c *Config) *string { return &c.HTTPS })},
 	{"tls.cert", "", "file with the certificate and its chain (PEM); default: a self-signed one, kept in the data directory. It is read again when it changes", text(func(c *Config) *string { return &c.TLSCert })},
 	{"tls.key", "", "file with its private key (PEM)", text(func(c *Config) *string { return &c.TLSKey })},
@@ -124,6 +137,7 @@ var settings = []setting{
 	{"limits.body", "64MiB", "largest decompressed request body", size(func(c *Config) *int64 { return &c.BodyBytes })},
 	{"limits.upload", "1GiB", "largest decompressed csv or nmon upload", size(func(c *Config) *int64 { return &c.UploadBytes })},
 	{"limits.records", "1000000", "records in one request", size(func(c *Config) *int64 { return &c.Records })},
+	{"limits.queries", "12000000", "samples that all series queries together may hold, 16 bytes each; at least twice limits.samples", size(func(c *Config) *int64 { return &c.QueriedSamples })},
 	{"limits.samples", "6000000", "samples that a series query may hold in memory at one time, 16 bytes each", size(func(c *Config) *int64 { return &c.HeldSamples })},
 	{"limits.forecast", "50000", "samples that the forecast of one series reads, and that it gives", size(func(c *Config) *int64 { return &c.Forecast })},
 	{"limits.line", "512KiB", "bytes of one text command; the contract allows 131072 characters", size(func(c *Config) *int64 { return &c.LineBytes })},
@@ -135,7 +149,9 @@ var settings = []setting{
 	{"limits.depth", "64", "nesting of JSON bodies", size(func(c *Config) *int64 { return &c.JSONDepth })},
 	{"limits.time", "30s", "how long a request may read and evaluate; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.RequestTime })},
 	{"entity.versions", "1000", "versions of an entity that are kept: the creation and the latest; at least 2", size(func(c *Config) *int64 { return &c.Versions })},
+	{"messages.ttl", "31536000", "seconds from their receipt for which messages are kept, 365 days; 0 = forever (messages.timeToLive of the contract)", count(func(c *Config) *int64 { return &c.MessageTTL })},
 	{"default.addInsertTime", "true", "lists of metrics and entities show lastInsertDate unless they are asked not to", boolean(func(c *Config) *bool { return &c.InsertTime })},
+	{"search.synonyms", "", "file with lines `word => synonym, synonym`: a search for one of them finds all; default: none", synonymFile},
 	{"self.metrics", "false", "store what the server measures of itself as series; an idle server then writes them, and nothing else", boolean(func(c *Config) *bool { return &c.SelfMetrics })},
 	{"self.entity", "tidemark", "entity of these series", text(func(c *Config) *string { return &c.SelfEntity })},
 	{"self.interval", "15s", "how often the server measures itself", duration(func(c *Config) *time.Duration { return &c.SelfInterval })},
@@ -313,6 +329,19 @@ func address(field func(*Config) *string) func(*Config, string) error {
 		*field(c) = v
 		return nil
 	}
+}
+
+// synonymFile reads the file that a path names.
+func synonymFile(c *Config, path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	c.Synonyms, err = search.ParseSynonyms(string(text))
+	return err
 }
 
 // optionalAddress is an address or nothing.

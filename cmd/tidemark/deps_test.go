@@ -31,7 +31,7 @@ core/sql/parse: core/sql/ast
 core/sql/plan: core core/dates core/filter core/sql/ast
 core/sql/exec: core core/calc core/dates core/sql/plan
 core/sql: core core/sql/ast core/sql/parse core/sql/plan core/sql/exec
-core/api: core core/auth core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/webhook
+core/api: core core/auth core/chart core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/webhook
 storage/journal storage/index: storage/vfs
 storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index
 rules/outbox: core
@@ -59,6 +59,7 @@ github.com/goccy/go-yaml: cmd/tidemark rules wasm
 github.com/klauspost/compress: core/api storage
 github.com/alecthomas/kong: cmd/tidemark
 gonum.org/v1/gonum: core/calc/forecast
+gonum.org/v1/plot: core/chart
 golang.org/x/sys: storage/vfs wasm
 golang.org/x/crypto: core/auth
 golang.org/x/text: cmd/tidemark

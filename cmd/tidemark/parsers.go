@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/wasm"
+	"github.com/tidemark-db/tidemark/wasm/abi"
 )
 
 // parserFile is a named parser configuration, from parsers/*.yaml of the configuration folder or a document of kind DocParser. Files win.
@@ -171,6 +172,27 @@ func (c *parserConfigs) lookup(ctx context.Context, format, name string) (parser
 	return parserFile{Name: name, Plugin: "nmon", body: json.RawMessage(`{}`)}, nil
 }
 
+// descriptions are the fields of a metric that say something to people. A plugin may set them without a right of whoever uploads; what changes how samples
+// are kept, such as enabled or retentionDays, it may not: a plugin could otherwise delete every metric.
+var descriptions = []string{"label", "description", "units", "tags"}
+
+// described is the part of a patch that describes; empty when there is none.
+func described(patch json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		return nil, core.Wrap(core.Internal, err, "what a plugin says of a metric is not readable")
+	}
+	for name := range fields {
+		if !slices.Contains(descriptions, name) {
+			delete(fields, name)
+		}
+	}
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(fields)
+}
+
 // describe writes what a plugin says of its metrics, for those metrics that do not say it yet.
 func (c *parserConfigs) describe(ctx context.Context, metrics []core.DocChange) error {
 	b := &core.Batch{Origin: core.SystemOrigin(0)}
@@ -178,13 +200,54 @@ func (c *parserConfigs) describe(ctx context.Context, metrics []core.DocChange) 
 		if known, ok := c.catalog.Metric(d.Key); ok && known.Tags["table"] != "" {
 			continue
 		}
-		b.Documents = append(b.Documents, d)
+		var err error
+		if d.Body, err = described(d.Body); err != nil {
+			return err
+		}
+		if d.Op == core.DocPatch && d.Body != nil {
+			b.Documents = append(b.Documents, d)
+		}
 	}
 	if len(b.Documents) == 0 {
 		return nil
 	}
 	_, err := c.ingest.Ingest(ctx, b)
 	return err
+}
+
+// File reports whether a file defines the parser.
+func (c *parserConfigs) File(name string) bool {
+	_, ok := (*c.files.Load())[name]
+	return ok
+}
+
+// Check opens a configuration as an upload would, without data. What is wrong with it is an error of code Invalid; any other error says that the plugin
+// could not be asked.
+func (c *parserConfigs) Check(ctx context.Context, p core.ParserConfig) error {
+	f := parserFile{Name: p.Name, Plugin: p.Plugin, body: p.Config}
+	if err := json.Unmarshal(p.Config, &f.Config); err != nil {
+		return core.Errorf(core.Invalid, "the configuration is not a JSON object")
+	}
+	zone, _ := f.Config["timezone"].(string)
+	if _, err := c.location(zone, p.Plugin); err != nil {
+		return err
+	}
+	if _, err := transcode(f.configuration().Encoding, strings.NewReader("")); err != nil {
+		return err
+	}
+	plugin := c.plugins.host.Plugin(p.Plugin)
+	if plugin == nil {
+		return core.Errorf(core.Invalid, "there is no plugin '%s'", p.Plugin)
+	}
+	s, err := plugin.OpenAs(ctx, core.Grants{}, abi.OpenRequest{Kind: abi.KindParser, Format: p.Plugin, Config: p.Config, ConfigName: p.Name})
+	if err == nil {
+		s.Close()
+		return nil
+	}
+	if e := (*wasm.Error)(nil); errors.As(err, &e) && e.Fault == wasm.FaultData {
+		return core.Errorf(core.Invalid, "%s", e.Text)
+	}
+	return core.Wrap(core.Unavailable, err, "the plugin '"+p.Plugin+"' cannot check the configuration now")
 }
 
 // secretSource reads secrets/* of the configuration folder, one secret a file. Environment variables TIDEMARK_SECRET_NAME beat them. Secrets

@@ -8,16 +8,19 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/api"
 	"github.com/tidemark-db/tidemark/core/ingest"
 	"github.com/tidemark-db/tidemark/core/selfmetrics"
 	"github.com/tidemark-db/tidemark/rules"
@@ -31,8 +34,29 @@ type instruments struct {
 	reads    *countedReader
 	engine   *rules.Engine
 	sessions func() int
-	doors    func() []selfmetrics.Value // of the API and the network listeners; nil = none
+	now      func() core.Time
+	doors    func() []selfmetrics.Value // of the network listeners
+	commands func() uint64              // malformed ones over HTTP; see serving
 	data     string                     // data directory
+	rebuilt  time.Duration              // what the last start took: the indexes are made then
+
+	inFlight atomic.Int64 // HTTP requests
+
+	census struct {
+		sync.Mutex
+		list []selfmetrics.Value
+		next time.Time // not taken again before
+	}
+}
+
+// serving is the API with its requests counted while they are at work. It is called once, before the first request and the first round.
+func (m *instruments) serving(next *api.Server) http.Handler {
+	m.commands = next.MalformedCommands
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.inFlight.Add(1)
+		defer m.inFlight.Add(-1)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // selfOptions says where the rounds go: they are taken always, so that they can be asked for, and stored only when that is wanted.
@@ -50,14 +74,18 @@ func (m *instruments) collect() []selfmetrics.Value {
 	m.ingested(&v)
 	m.read(&v)
 	m.engineValues(&v)
-	if m.doors != nil {
-		v.list = append(v.list, m.doors()...)
-	}
+	v.list = append(v.list, m.doors()...)
+	v.rate("api_command_malformed_per_second", m.commands())
 	v.count("http.sessions", float64(m.sessions()))
+	v.count("http.thread_pool_used", float64(m.inFlight.Load())) // requests at work: there is no pool, and so no size of one
 	m.stored(&v)
+	m.known(&v)
 	processValues(&v)
 	machineValues(&v)
 	v.disk("disk", m.data)
+	if temp := os.TempDir(); !sameFileSystem(m.data, temp) {
+		v.disk("disk_tmp", temp)
+	}
 	return v.list
 }
 
@@ -94,6 +122,7 @@ func (m *instruments) ingested(v *values) {
 	v.rate("property_writes_per_second", c.PropertiesStored)
 	v.rate("property_deleted_per_second", c.PropertiesDeleted)
 	v.rate("invalid_property_received_per_second", c.PropertiesInvalid)
+	v.rate("disabled_properties_received_per_second", 0) // the input of properties cannot be switched off
 	v.rate("message_received_per_second", c.Messages)
 	v.rate("message_writes_per_second", c.MessagesStored)
 	v.rate("invalid_message_received_per_second", c.MessagesInvalid)
@@ -120,6 +149,9 @@ func (m *instruments) engineValues(v *values) {
 	s := m.engine.Status()
 	v.count("rules.windows", float64(s.Windows))
 	v.count("rules.open_alerts", float64(s.OpenAlerts))
+	v.perMinute("actions_per_minute", s.Actions)
+	v.rate("expired_metric_received_per_second", s.Expired)
+	v.rate("forward_metric_received_per_second", s.Forward)
 	v.rate("rules.evaluations_per_second", s.Evaluations)
 	v.rate("rules.errors_per_second", s.Errors)
 	v.count("rules.notifications_pending", float64(out.Pending))
@@ -130,6 +162,14 @@ func (m *instruments) stored(v *values) {
 	v.count("last.series.count", float64(s.Series))
 	v.count("messages.count", float64(s.Messages))
 	v.count("properties.count", float64(s.Records))
+	v.perMinute("alert_log_writes_per_minute", uint64(s.History))
+	keys := core.Tag{Name: "cache", Value: "series"} // the one cache that may drop what it holds
+	v.count("cache.size", float64(s.Cache.Entries), keys)
+	v.gauge("cache.used_percent", float64(s.Cache.Bytes)/float64(max(s.Cache.Limit, 1))*100, keys)
+	// The indexes follow each write. They are built once, when the journal is replayed, and are in memory: nothing of them is on the disk.
+	v.count("index.series_count", float64(s.Series))
+	v.count("index.build_time", float64(m.rebuilt.Milliseconds()), core.Tag{Name: "type", Value: "full"})
+	v.gauge("index.directory_size", 0)
 	entries, err := os.ReadDir(m.data)
 	if err != nil {
 		return
@@ -138,6 +178,71 @@ func (m *instruments) stored(v *values) {
 		if e.IsDir() {
 			v.gauge("table_size", folderSize(filepath.Join(m.data, e.Name()))/(1<<20), core.Tag{Name: "table", Value: e.Name()})
 		}
+	}
+}
+
+// windows in which entities and metrics are counted that got samples.
+var windows = [...]struct {
+	suffix string
+	length time.Duration
+}{{".1h", time.Hour}, {".1d", 24 * time.Hour}, {".1w", 7 * 24 * time.Hour}}
+
+// censusShare bounds the time that goes into counting what is known to a hundredth: a million entities are then counted every few seconds.
+const censusShare = 100
+
+// known adds the counts of entities and metrics.
+func (m *instruments) known(v *values) {
+	c := &m.census
+	c.Lock()
+	defer c.Unlock()
+	if began := time.Now(); !began.Before(c.next) {
+		c.list = m.count()
+		c.next = began.Add(censusShare * time.Since(began))
+	}
+	v.list = append(v.list, c.list...)
+}
+
+// count counts entities and metrics, all of them and those with samples of the last hour, day and week. The store keeps the time of their newest
+// sample at hand, so that no series is looked at.
+func (m *instruments) count() []selfmetrics.Value {
+	var v values
+	ctx, now := context.Background(), m.now() // reads memory only
+	entities, metrics := newest{now: now}, newest{now: now}
+	for e, err := range m.db.Entities(ctx, core.MetaQuery{}) {
+		if err == nil {
+			entities.add(e.Last, e.Inserted)
+		}
+	}
+	for e, err := range m.db.Metrics(ctx, core.MetaQuery{}) {
+		if err == nil {
+			metrics.add(e.Last, e.Inserted)
+		}
+	}
+	entities.put(&v, "last.entity.count")
+	metrics.put(&v, "last.metric.count")
+	return v.list
+}
+
+// newest counts things by the time of their newest sample.
+type newest struct {
+	now    core.Time
+	all    int
+	within [len(windows)]int
+}
+
+func (n *newest) add(last core.Time, some bool) {
+	n.all++
+	for i, w := range windows {
+		if some && last >= n.now-core.Time(w.length.Milliseconds()) {
+			n.within[i]++
+		}
+	}
+}
+
+func (n *newest) put(v *values, name string) {
+	v.count(name, float64(n.all))
+	for i, w := range windows {
+		v.count(name+w.suffix, float64(n.within[i]))
 	}
 }
 
@@ -220,6 +325,12 @@ func (v *values) disk(prefix, path string) {
 	v.count(prefix+"_totalspace", float64(s.Blocks)*block)
 	v.count(prefix+"_unallocatedspace", float64(s.Bfree)*block)
 	v.count(prefix+"_usablespace", float64(s.Bavail)*block)
+}
+
+// sameFileSystem reports whether two paths lie on one; it is true when that cannot be told.
+func sameFileSystem(a, b string) bool {
+	var x, y syscall.Stat_t
+	return syscall.Stat(a, &x) != nil || syscall.Stat(b, &y) != nil || x.Dev == y.Dev
 }
 
 // prometheus prints what collect takes in the text form of Prometheus. Totals get the suffix _total instead of that of a rate.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -113,43 +114,31 @@ func serve(ctx context.Context, c Config) (err error) {
 		return err
 	}
 
-	configs := &parserConfigs{reader: db, catalog: db, ingest: pipe, zone: c.Zone, log: log}
+	configs, pages := &parserConfigs{reader: db, catalog: db, ingest: pipe, zone: c.Zone, log: log}, openPortals(c.Dir, log)
 	host, parsers, err := openPlugins(ctx, c, configs) // 4. loaded when they are first used
 	if err != nil {
 		return err
 	}
 	defer closeLast(host.Close)
 
-	engine, err := rules.Open(ctx, rules.Config{ // 5. follows the log
-		Log: db, Ingest: pipe, Reader: db, Catalog: db, Renderer: wasm.Renderers{Host: host},
-		Dir: filepath.Join(c.Dir, "rules"), Clock: clock, Zone: c.Zone, Server: serverURL(c, listener), Wait: c.RulesWait, Logger: log,
-		MaxWindows: int(c.Windows), MaxSamples: int(c.Samples),
-		Outbox: outbox.Options{Secrets: secretSource(c.Dir), Backoff: c.Backoff},
-	})
+	engine, err := openEngine(ctx, c, rules.Config{ // 5. follows the log
+		Log: db, Ingest: pipe, Reader: db, Catalog: db, Renderer: wasm.Renderers{Host: host}, Clock: clock, Server: serverURL(c, listener), Logger: log})
 	if err != nil {
 		return err
 	}
 	pipe.Watch(engine)
-	for _, fault := range engine.Faults() {
-		log.Error("rules: " + fault.Error())
-	}
 
-	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{Reader: db}, engine: engine, sessions: users.Sessions, data: c.Data}
-	meters.doors = ports.values
-	ports.Connect(network.Deps{Ingest: pipe, Catalog: db, Grants: users.Grants, Parser: parsers})
+	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{Reader: db}, engine: engine, sessions: users.Sessions, doors: ports.values, now: clock, data: c.Data, rebuilt: report.Duration}
+	ports.Connect(network.Deps{Ingest: pipe, Catalog: db, Grants: users.Grants, Parser: parsers, Reader: db})
 	self := selfmetrics.New(selfOptions(c, meters, pipe, clock, log))
 
-	health := healthOf(report, engine, host)
 	handler := api.New(api.Deps{ // 6. the doors
 		Ingest: pipe, Reader: db, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
-		DeadLetterBytes: c.DeadLettersBytes, Markers: ports.markers, Foreign: c.foreign(),
-		Limits: api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, Upload: c.UploadBytes, Response: int(c.ResponseBytes), Records: int(c.Records), Forecast: int(c.Forecast), Samples: int(c.HeldSamples),
-			Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime},
-		Health: health, Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
+		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs,
+		Limits: c.limits(), Health: healthOf(report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})
-	server := &http.Server{Handler: secured(c, handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
-	doors, err := withTLS(c, server, listener, log)
+	server, doors, err := webServer(c, meters.serving(handler), listener, log)
 	if err != nil {
 		return err
 	}
@@ -157,15 +146,11 @@ func serve(ctx context.Context, c Config) (err error) {
 	g := newGroup(ctx)
 	g.Go("rules", engine.Run)
 	g.Go("self-metrics", self.Run)
+	g.Go("messages", db.ExpireMessages)
 	g.Go("network", ports.Run)
 	g.Go("plugins", host.Run)
 	g.Go("plugins", warm(host, log))
-	g.Go("configuration", watch(c.Dir, []*folder{
-		{name: "rules", reload: engine.Reload},
-		{name: "parsers", reload: func(context.Context) error { return configs.read(c.Dir) }},
-		{name: "plugins", reload: func(context.Context) error { return configs.plugins.read() }},
-		{name: mappingFile, reload: ports.readMapping},
-	}, log))
+	g.Go("configuration", watch(c.Dir, append(reloads(c, engine, configs, ports), &folder{name: "portals", reload: func(context.Context) error { return pages.read() }}), log))
 	for _, door := range doors {
 		g.Go("http", serveHTTP(closing, server, door))
 	}
@@ -174,6 +159,46 @@ func serve(ctx context.Context, c Config) (err error) {
 	log.Info("stopping")
 	time.AfterFunc(stopWithin, cancel)
 	return g.Wait()
+}
+
+// openEngine opens the rule engine with its settings. Faults in files are told; the rules without faults run.
+func openEngine(ctx context.Context, c Config, r rules.Config) (*rules.Engine, error) {
+	r.Dir, r.Zone, r.Wait = filepath.Join(c.Dir, "rules"), c.Zone, c.RulesWait
+	r.MaxWindows, r.MaxSamples = int(c.Windows), int(c.Samples)
+	r.Outbox = outbox.Options{Secrets: secretSource(c.Dir), Backoff: c.Backoff}
+	engine, err := rules.Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, fault := range engine.Faults() {
+		r.Logger.Error("rules: " + fault.Error())
+	}
+	return engine, nil
+}
+
+// reloads are the folders and files that are read again when they change.
+func reloads(c Config, engine *rules.Engine, configs *parserConfigs, ports *networkDoors) []*folder {
+	return []*folder{
+		{name: "rules", reload: engine.Reload},
+		{name: "parsers", reload: func(context.Context) error { return configs.read(c.Dir) }},
+		{name: "plugins", reload: func(context.Context) error { return configs.plugins.read() }},
+		{name: mappingFile, reload: ports.readMapping},
+	}
+}
+
+// limits are those of the HTTP interface.
+func (c *Config) limits() api.Limits {
+	return api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, Upload: c.UploadBytes, Response: int(c.ResponseBytes), Records: int(c.Records),
+		Forecast: int(c.Forecast), Samples: int(c.HeldSamples), Queries: int(c.QueriedSamples), Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime}
+}
+
+// webServer returns the server of the interface and the listeners that it serves.
+func webServer(c Config, handler http.Handler, listener net.Listener, log *slog.Logger) (*http.Server, []net.Listener, error) {
+	server := &http.Server{Handler: secured(c, handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	hurried(server, c)
+	doors, err := withTLS(c, server, listener, log)
+	return server, doors, err
 }
 
 // serveHTTP serves until its context ends; requests in flight then have half of the time of an orderly stop.
@@ -203,8 +228,11 @@ func logLevel(name string) slog.Level {
 	return level
 }
 
+// maxSeconds is what a duration holds: 292 years.
+const maxSeconds = int64(math.MaxInt64 / time.Second)
+
 func storageOptions(c Config) storage.Options {
-	o := storage.Options{Zone: c.Zone, Versions: int(c.Versions)}
+	o := storage.Options{Zone: c.Zone, Versions: int(c.Versions), MessageRetention: time.Duration(min(c.MessageTTL, maxSeconds)) * time.Second}
 	switch c.Sync {
 	case "always":
 		o.Sync = journal.Always
@@ -258,7 +286,8 @@ func firstAdmin(ctx context.Context, users *auth.Service, c Config, log *slog.Lo
 	resetPassword(ctx, users, c, log)
 	path := filepath.Join(c.Data, credentialsFile)
 	if first.Generated {
-		if err := os.WriteFile(path, []byte(first.Name+":"+first.Password+"\n"), 0o600); err != nil {
+		// A new file in every case: one that is there may be readable by others, and would stay so.
+		if err := replaceFile(path, []byte(first.Name+":"+first.Password+"\n")); err != nil {
 			return "", fmt.Errorf("credentials of the first administrator: %w", err)
 		}
 		if term.IsTerminal(int(os.Stdout.Fd())) {
@@ -312,8 +341,10 @@ func revision() string {
 
 // healthOf says what is wrong without needing credentials: no names, no values.
 func healthOf(report storage.Report, engine *rules.Engine, host *wasm.Host) func() api.Health {
+	found := &api.Recovery{Segments: report.Segments, Frames: report.Frames, TornBytes: report.TornBytes,
+		Damaged: len(report.Damage), Unreadable: report.Skipped, Millis: report.Duration.Milliseconds()}
 	return func() api.Health {
-		h := api.Health{Status: "ok"}
+		h := api.Health{Status: "ok", Recovery: found}
 		if report.Damaged() {
 			h.Problems = append(h.Problems, "recovery found damaged data: see the log and tidemark check")
 		}

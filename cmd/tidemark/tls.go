@@ -213,6 +213,8 @@ func replaceFile(path string, data []byte) error {
 // withTLS returns the listeners of the server: the plain one, and that of HTTPS when it is configured. server gets the settings that HTTP/2 needs.
 func withTLS(c Config, server *http.Server, plain net.Listener, log *slog.Logger) ([]net.Listener, error) {
 	warnPlain(c, log)
+	bound := newConnections(c, log)
+	plain = bound.of(plain)
 	if c.HTTPS == "" {
 		return []net.Listener{plain}, nil
 	}
@@ -226,7 +228,7 @@ func withTLS(c Config, server *http.Server, plain net.Listener, log *slog.Logger
 	}
 	log.Info("https: listening on " + listener.Addr().String())
 	server.TLSConfig = certs.config()
-	return []net.Listener{plain, tls.NewListener(listener, server.TLSConfig)}, nil
+	return []net.Listener{plain, tls.NewListener(bound.of(listener), server.TLSConfig)}, nil
 }
 
 // checkTLS finds faults between the settings of TLS.
