@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -144,7 +145,14 @@ func answer[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte) 
 // answerIn is answer with what stands around the array: the text of an answer without records.
 func answerIn[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte, envelope string) error {
 	opening, closing, _ := strings.Cut(envelope, "]")
-	out := list{body: []byte(opening)}
+	buffer := answerBuffers.Get().(*[]byte)
+	out := list{body: append((*buffer)[:0], opening...)}
+	defer func() {
+		if cap(out.body) <= mostReused {
+			*buffer = out.body
+		}
+		answerBuffers.Put(buffer)
+	}()
 	ctx := c.reading()
 	for _, p := range plans {
 		if err := ctx.Err(); err != nil {
@@ -161,5 +169,11 @@ func answerIn[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte
 			}
 		}
 	}
-	return c.sendJSON(append(append(out.body, ']'), closing...))
+	out.body = append(append(out.body, ']'), closing...)
+	return c.sendJSON(out.body)
 }
+
+// answerBuffers are reused: growing one to the size of an answer costs the collector more than the answer. Larger ones than mostReused are not kept.
+var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const mostReused = 1 << 20
