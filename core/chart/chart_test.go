@@ -180,7 +180,7 @@ func TestDrawingEnds(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the error is %v", err)
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > 20*time.Second { // with the race detector on a busy machine; otherwise half a second
 		t.Errorf("it took %v", took)
 	}
 }
