@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -145,5 +146,28 @@ func TestMembershipAllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%g allocations", n)
+	}
+}
+
+// TestGroupExpressionsAreWatched calls each function that an expression may use, those of later releases included: a decision is remembered only when none
+// was called.
+func TestGroupExpressionsAreWatched(t *testing.T) {
+	db := open(t, vfs.NewMem(), small())
+	g := &group{}
+	functions := reflect.ValueOf(counted(db.functions(0), g))
+	for i := range functions.NumField() {
+		f := functions.Field(i)
+		if f.IsNil() {
+			t.Errorf("%s is missing", functions.Type().Field(i).Name)
+			continue
+		}
+		in := make([]reflect.Value, f.Type().NumIn())
+		for n := range in {
+			in[n] = reflect.Zero(f.Type().In(n))
+		}
+		before := g.foreign.Load()
+		if f.Call(in); g.foreign.Load() == before {
+			t.Errorf("%s is not counted", functions.Type().Field(i).Name)
+		}
 	}
 }

@@ -8,14 +8,31 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// Source answers the functions of expressions from the contracts of the store. It is for one request: it remembers the collections it has read.
+// Source answers the functions of expressions from the contracts of the store. It is for one request and one goroutine: it remembers the
+// collections and the metrics it has read.
 type Source struct {
 	Reader  core.Reader
 	Catalog core.Catalog
 	Now     func() core.Time
 
 	collections map[string][]string
+	metrics     map[inserted]*holders
 }
+
+// inserted is a question of hasMetric, whichever entity it is about.
+type inserted struct {
+	metric string
+	within time.Duration
+}
+
+// holders are the entities for which the answer to a question is yes.
+type holders struct {
+	asked    int
+	entities map[string]bool // nil until it is worth finding all of them
+}
+
+// askAll is how many entities are looked up one by one, before all that have a metric are found at once.
+const askAll = 256
 
 // Functions returns the functions. They see everything, as expressions of the store do: what an expression selects is bounded elsewhere. The context is
 // that of the request that evaluates.
@@ -67,15 +84,40 @@ func (s *Source) records(ctx context.Context, entity, propertyType string, f fun
 	return nil
 }
 
+// hasMetric looks up an entity. An expression over a list asks the same of one entity after the other: then it finds the entities that have the metric once,
+// and answers from that.
 func (s *Source) hasMetric(ctx context.Context, entity, metric string, within time.Duration) (bool, error) {
-	q := core.SeriesQuery{Scope: core.AllEntities, Metric: metric, Entities: core.EntityFilter{Names: []string{entity}}, Range: core.AllTime}
+	h := s.metrics[inserted{metric, within}]
+	if h == nil {
+		if s.metrics == nil {
+			s.metrics = map[inserted]*holders{}
+		}
+		h = &holders{}
+		s.metrics[inserted{metric, within}] = h
+	}
+	if h.entities != nil {
+		return h.entities[entity], nil
+	}
+	q := core.SeriesQuery{Scope: core.AllEntities, Metric: metric, Range: core.AllTime}
 	if within > 0 {
 		q.Range.Start = max(q.Range.Start, s.Now()-core.Time(within.Milliseconds()))
 	}
-	for _, err := range s.Reader.Keys(ctx, q) {
-		return err == nil, err
+	if h.asked++; h.asked <= askAll {
+		q.Entities.Names = []string{entity}
+		for _, err := range s.Reader.Keys(ctx, q) {
+			return err == nil, err
+		}
+		return false, nil
 	}
-	return false, nil
+	all := map[string]bool{}
+	for info, err := range s.Reader.Keys(ctx, q) {
+		if err != nil {
+			return false, err
+		}
+		all[info.Key.Entity] = true
+	}
+	h.entities = all
+	return all[entity], nil
 }
 
 // collection is empty when there is none of the name, or none that can be read.

@@ -1,7 +1,9 @@
 package filter_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
@@ -40,6 +42,31 @@ func TestSource(t *testing.T) {
 		e, _ := store.Entity("e")
 		if got, err := expr.Match(filter.EntityEnv{Entity: &e}); got != want || err != nil {
 			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+// A list of many entities gets the same answers as single ones: every third has samples, of which every second is recent.
+func TestSourceOfManyEntities(t *testing.T) {
+	const hour, entities = core.Time(3_600_000), 1000
+	store := memstore.New()
+	b := &core.Batch{Received: 1}
+	for i := 0; i < entities; i += 3 {
+		b.Add(b.Ref(core.SeriesKey{Metric: "m", Entity: fmt.Sprint("e", i)}), 90*hour+core.Time(i%2)*9*hour, 1)
+	}
+	if err := store.Apply(t.Context(), core.Entry{Position: 1, Batch: b}); err != nil {
+		t.Fatal(err)
+	}
+	source := filter.Source{Reader: store, Catalog: store, Now: func() core.Time { return 100 * hour }}
+	functions := source.Functions(t.Context())
+	for i := range entities {
+		for within, want := range map[time.Duration]bool{0: i%3 == 0, 2 * time.Hour: i%3 == 0 && i%2 == 1} {
+			if got, err := functions.HasMetric(fmt.Sprint("e", i), "m", within); got != want || err != nil {
+				t.Fatalf("entity %d within %v: %v, %v, want %v", i, within, got, err, want)
+			}
+		}
+		if got, err := functions.HasMetric(fmt.Sprint("e", i), "n", 0); got || err != nil {
+			t.Fatalf("entity %d has a metric that is not there: %v", i, err)
 		}
 	}
 }
