@@ -229,16 +229,24 @@ func (db *DB) Messages(ctx context.Context, q core.MessageQuery) iter.Seq2[core.
 	tags := newTagFilters(q.Tags)
 	live := db.msgs.live()
 	start := message{Message: core.Message{Time: q.Range.End - 1}}
+	var found core.Message // and its tags, in memory that all candidates share
 	return scan(ctx, db.msgs.from(&start), q.Limit, func(m *message) (core.Message, verdict, error) {
 		if m.Time < q.Range.Start {
 			return core.Message{}, over, nil
 		}
-		if m.received >= live && (q.Type == "" || q.Type == m.Type) && (q.Source == "" || q.Source == m.Source) && m.Severity >= q.MinSeverity &&
-			(len(q.Severities) == 0 || slices.Contains(q.Severities, m.Severity)) && entities.match(m.Entity) && tags.match(m.Tags) &&
-			entities.test(expr, filter.MessageEnv{Message: &m.Message}) {
-			return m.Message, taken, entities.err
+		if m.received < live || q.Type != "" && q.Type != m.Type || q.Source != "" && q.Source != m.Source || m.Severity < q.MinSeverity ||
+			len(q.Severities) > 0 && !slices.Contains(q.Severities, m.Severity) || !entities.match(m.Entity) {
+			return core.Message{}, passed, entities.err
 		}
-		return core.Message{}, passed, entities.err
+		shared := m.unpackTags(found.Tags[:0])
+		found = m.Message
+		found.Tags = shared
+		if !tags.match(found.Tags) || !entities.test(expr, filter.MessageEnv{Message: &found}) {
+			return core.Message{}, passed, entities.err
+		}
+		one := found
+		one.Tags = append(core.Tags(nil), found.Tags...)
+		return one, taken, entities.err
 	})
 }
 

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -12,11 +13,13 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// message is a stored message; arrival orders those that have the same time, entity, type and source.
+// message is a stored message; arrival orders those that have the same time, entity, type and source. All of its texts lie in one allocation, and its tags
+// are packed: the thirty tags of a webhook would otherwise be sixty pointers, which the garbage collector follows in every message again and again.
 type message struct {
-	core.Message
-	arrival  uint64
-	received core.Time // of the latest insert: retention counts from it
+	core.Message        // without tags
+	tags         string // of each tag: length of the name, name, length of the value, value
+	arrival      uint64
+	received     core.Time // of the latest insert: retention counts from it
 }
 
 // compareMessages is the order in which messages are read: newest first.
@@ -30,6 +33,7 @@ func compareMessages(a, b *message) int {
 type messages struct {
 	sorted[message]
 	arrivals  uint64        // written by the appender only
+	packed    []byte        // scratch of the appender
 	retention time.Duration // 0 = messages are kept
 	now       func() core.Time
 }
@@ -48,17 +52,55 @@ func (s *messages) add(m core.Message, received core.Time) {
 		return
 	}
 	probe := message{Message: core.Message{Time: m.Time, Entity: m.Entity, Type: m.Type, Source: m.Source}}
+	s.packed = packTags(s.packed[:0], m.Tags)
 	for one := range s.from(&probe) {
 		if one.Time != m.Time || one.Entity != m.Entity || one.Type != m.Type || one.Source != m.Source {
 			break
 		}
-		if one.Severity == m.Severity && one.Text == m.Text && one.Tags.Equal(m.Tags) && one.received >= live {
-			s.put(&message{one.Message, one.arrival, received})
+		if one.Severity == m.Severity && one.Text == m.Text && one.tags == string(s.packed) && one.received >= live {
+			again := *one
+			again.received = received
+			s.put(&again)
 			return
 		}
 	}
 	s.arrivals++
-	s.put(&message{m.Clone(), s.arrivals, received})
+	stored := newMessage(m, s.packed)
+	stored.arrival, stored.received = s.arrivals, received
+	s.put(stored)
+}
+
+// newMessage copies a message and its packed tags.
+func newMessage(m core.Message, tags []byte) *message {
+	var text strings.Builder
+	text.Grow(len(m.Entity) + len(m.Type) + len(m.Source) + len(m.Text) + len(tags))
+	parts := [...]*string{&m.Entity, &m.Type, &m.Source, &m.Text}
+	for _, part := range parts {
+		text.WriteString(*part)
+	}
+	text.Write(tags)
+	rest := text.String()
+	for _, part := range parts {
+		*part, rest = rest[:len(*part)], rest[len(*part):]
+	}
+	m.Tags = nil
+	return &message{Message: m, tags: rest}
+}
+
+func packTags(dst []byte, tags core.Tags) []byte {
+	for _, tag := range tags {
+		dst = append(binary.AppendUvarint(dst, uint64(len(tag.Name))), tag.Name...)
+		dst = append(binary.AppendUvarint(dst, uint64(len(tag.Value))), tag.Value...)
+	}
+	return dst
+}
+
+// unpackTags appends the tags of a message to dst. They are parts of its text.
+func (m *message) unpackTags(dst core.Tags) core.Tags {
+	for d := (decoder{rest: m.tags}); d.rest != ""; {
+		dst = append(dst, core.Tag{Name: d.text(), Value: d.text()})
+	}
+	return dst
 }
 
 // sweep takes expired messages out of memory. It looks at all of them: their order is that of their own times, not of their arrival.

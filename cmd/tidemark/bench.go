@@ -150,6 +150,9 @@ func (m *measurement) run() (rate float64, err error) {
 		return 0, err
 	}
 	defer func() { err = firstError(err, s.stop()) }()
+	if err := s.settle(); err != nil {
+		return 0, err
+	}
 	wires := make([][]byte, m.bodies/m.clients*m.clients)
 	for i := range wires {
 		wires[i] = m.render(i).wire(s.url, benchUser)
