@@ -136,12 +136,9 @@ func (p *Plan) insertDates(m dates.Moment) error {
 }
 
 func (p *Plan) enums() error {
-	switch s := p.request; {
-	case s.TimeFormat == "" || strings.EqualFold(s.TimeFormat, "iso"):
-	case strings.EqualFold(s.TimeFormat, "milliseconds"):
-		p.format = Millis
-	default:
-		return core.Errorf(core.Invalid, "IllegalArgumentException: Unknown timeFormat: %s", s.TimeFormat)
+	var err error
+	if p.format, err = parseTimeFormat(p.request.TimeFormat); err != nil {
+		return err
 	}
 	if d := p.request.Direction; d != "" && !strings.EqualFold(d, "DESC") && !strings.EqualFold(d, "ASC") {
 		return core.Errorf(core.Invalid, "IllegalArgumentException: Unknown direction: %s", d)
