@@ -104,6 +104,27 @@ type Reader interface {
 	Documents(ctx context.Context, q DocumentQuery) iter.Seq2[Document, error]
 }
 
+// Stats sums up the numbers of a run of samples; NaN are none. Sum adds from left to right. MinTime and MaxTime are those of the first occurrence.
+type Stats struct {
+	Count                                 int64
+	Sum, Min, Max, First, Last            float64
+	FirstTime, LastTime, MinTime, MaxTime Time
+}
+
+// Piece is a run of samples of a series that a Parallel reader offers: what is known of it, and the samples for those whom that does not help.
+type Piece struct {
+	Stats *Stats                 // of all samples of the piece; nil: not known
+	Rows  func() (*Block, error) // without key; valid until the next piece
+}
+
+// Parallel is an optional ability of a Reader: to read several series at once.
+type Parallel interface {
+	// Scan calls visit for each series that q selects, for several at a time, and returns when all are done, or with the first error. n is the place of the
+	// series in key order. The pieces of a series ascend, whatever the direction of the query, which has no Limit and no Versions. A series without samples
+	// in the range is visited as well. Visits begin so that one may wait for those of smaller n to return.
+	Scan(ctx context.Context, q SeriesQuery, visit func(n int, key SeriesKey, pieces iter.Seq2[Piece, error]) error) error
+}
+
 // Catalog answers the questions that every inserted record asks. It never blocks on a disk.
 type Catalog interface {
 	Metric(name string) (Metric, bool)

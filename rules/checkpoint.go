@@ -313,6 +313,10 @@ func (e *Engine) restore(body []byte) {
 	}
 }
 
+// Needs is the position from which on the engine would read the log again after a restart: that of the last checkpoint, or the highest there is while
+// there is none. It may be called at any time.
+func (e *Engine) Needs() core.Position { return core.Position(e.needs.Load()) }
+
 func (e *Engine) decodeState(body []byte) error {
 	head := len(checkpointMagic) + 1
 	if len(body) < head+4 || string(body[:head-1]) != checkpointMagic {
@@ -420,6 +424,9 @@ func (e *Engine) checkpoint(ctx context.Context, changes []core.DocChange) error
 	cursor := e.cursor
 	switch {
 	case idle:
+		if len(e.rules) == 0 {
+			e.needs.Store(math.MaxUint64)
+		}
 		return nil
 	case waiting:
 		return core.Errorf(core.Unavailable, "effects wait for the log")
@@ -435,6 +442,7 @@ func (e *Engine) checkpoint(ctx context.Context, changes []core.DocChange) error
 	e.read = 0
 	// The checkpoint itself is the only entry since: it is not a reason for another one.
 	e.saved = cursor
+	e.needs.Store(uint64(cursor))
 	if receipt.Position > cursor {
 		e.ownEntry = receipt.Position
 	}

@@ -100,6 +100,7 @@ type engineState struct {
 	replaying bool              // what is processed has been processed before
 	known     map[string]uint64 // replay: event -> alert id
 	orphans   []orphan
+	needs     atomic.Uint64    // see Needs
 	saved     core.Position    // cursor of the last checkpoint
 	ownEntry  core.Position    // entry that holds it
 	restart   []core.DocChange // what the first step writes

@@ -41,8 +41,13 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	}
 	e.index()
 	e.cursor = end
+	e.needs.Store(math.MaxUint64)
 	if saved.checkpoint != nil {
 		e.restore(saved.checkpoint)
+		e.needs.Store(uint64(e.cursor))
+	}
+	if len(e.rules) == 0 && len(e.open) == 0 { // nothing is to be found in the log
+		e.cursor = end
 	}
 	if err := e.replay(ctx, end); err != nil {
 		if ctx.Err() != nil {

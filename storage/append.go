@@ -32,6 +32,11 @@ func (db *DB) Append(ctx context.Context, b *core.Batch) (core.Receipt, error) {
 	if err := checkShape(b); err != nil {
 		return core.Receipt{}, err
 	}
+	if takesRoom(b) {
+		if err := db.room(ctx); err != nil {
+			return core.Receipt{}, err
+		}
+	}
 	e := db.encoders.Get().(*encoder)
 	defer db.release(e)
 	a := appending{whole: b, part: storedPart(b), encoder: e}
@@ -55,6 +60,11 @@ func (db *DB) Append(ctx context.Context, b *core.Batch) (core.Receipt, error) {
 		a.receipt.Durability = core.Synced
 	}
 	return a.receipt, nil
+}
+
+// takesRoom reports whether a batch stores something: what only deletes is welcome on a full disk.
+func takesRoom(b *core.Batch) bool {
+	return b.Samples.Len()+len(b.Messages)+len(b.Properties)+len(b.Documents)+len(b.Alerts) > 0
 }
 
 // keepEncoder bounds what an encoder that waits for its next batch keeps: some tens of thousands of samples.
@@ -83,7 +93,11 @@ func (db *DB) place(a *appending) error {
 		return core.Errorf(core.Unavailable, "the database is closed")
 	}
 	now := max(db.opts.Now(), db.mu.received)
-	if db.history.replayed(a.whole.Alerts) {
+	replayed, err := db.history.replayed(a.whole.Alerts)
+	if err != nil {
+		return err
+	}
+	if replayed {
 		end, _ := db.ring.newest(0)
 		a.ticket, a.receipt = db.mu.ticket, core.Receipt{Position: end, Received: db.mu.received}
 		return nil
@@ -109,6 +123,9 @@ func (db *DB) place(a *appending) error {
 		}
 	}
 	db.ring.add(core.Entry{Position: position, Batch: keep(a.whole, shared)})
+	if db.full() {
+		db.flusher.poke()
+	}
 	return nil
 }
 

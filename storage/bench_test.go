@@ -57,7 +57,8 @@ func BenchmarkApply(b *testing.B) {
 			if st != nil {
 				st.index.Close()
 			}
-			st = newState(0)
+			st = newState(Options{}.withDefaults(), manifest{Generation: 1})
+			st.openIndex(Options{}, 1)
 			b.StartTimer()
 		}
 		for j := range batch.Samples.Times {

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,26 +9,20 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/storage/table"
 )
-
-// document is a stored document. It is replaced, never changed.
-type document struct {
-	kind core.DocKind
-	key  string
-	body []byte
-
-	metric *metric // of kind DocMetric: its decoded form
-	entity *entity // of kind DocEntity: likewise
-}
-
-func compareDocuments(a, b *document) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.key, b.key))
-}
 
 // catalog holds all documents, and those that every record asks about in decoded form as well.
 type catalog struct {
-	documents sorted[document]
-	versions  int // of an entity that are kept
+	documents *table.Table // see documentKey
+	versions  int          // of an entity that are kept
+
+	metricNames names[metric] // of those that have a document
+	entityNames names[entity]
+
+	touched []touched    // what freezeNewest takes; the appender's
+	saving  []touched    // what writeNewest is to save; the worker's
+	saved   *table.Table // times of newest samples; the worker's
 
 	mu          sync.RWMutex // guards the maps; the values are replaced, never changed
 	metrics     map[string]*metric
@@ -51,7 +44,7 @@ type metric struct {
 
 type entity struct {
 	doc    atomic.Pointer[core.Entity]
-	past   atomic.Pointer[[]core.Entity] // versions before the one in doc, oldest first; a list is replaced, never changed
+	past   superseded // versions before the one in doc
 	newest newest
 }
 
@@ -68,8 +61,9 @@ type group struct {
 }
 
 func newCatalog() *catalog {
-	return &catalog{documents: sorted[document]{compare: compareDocuments}, versions: core.MaxEntityVersions, metrics: map[string]*metric{},
-		entities: map[string]*entity{}, groups: map[string]*group{}, collections: map[string][]string{}}
+	return &catalog{documents: table.New(table.Options{}), versions: core.MaxEntityVersions, metricNames: newNames[metric](), entityNames: newNames[entity](),
+		saved: table.New(table.Options{CacheBytes: 1}), metrics: map[string]*metric{}, entities: map[string]*entity{}, groups: map[string]*group{},
+		collections: map[string][]string{}}
 }
 
 // metric returns the metric of a name, made on the first call.
@@ -104,6 +98,12 @@ func (c *catalog) findMetric(name string) (core.Metric, bool) {
 		}
 	}
 	return core.Metric{Name: name}, false
+}
+
+func (c *catalog) lookupMetric(name string) *metric {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.metrics[name]
 }
 
 func (c *catalog) lookupEntity(name string) *entity {
@@ -142,7 +142,8 @@ func (c *catalog) ensureMetric(m *metric, name string, versioned versioning, now
 	doc.Versioned = versioned == isVersioned
 	body, _ := json.Marshal(doc) // plain struct: cannot fail
 	m.doc.Store(&doc)
-	c.documents.put(&document{kind: core.DocMetric, key: doc.Name, body: body, metric: m})
+	c.metricNames.put(&named[metric]{doc.Name, m})
+	c.store(core.DocMetric, doc.Name, body)
 }
 
 // versioning says whether a sample carries version fields.
@@ -160,14 +161,8 @@ func (c *catalog) ensureEntity(e *entity, name string, now core.Time) {
 	doc := core.NewEntity(strings.Clone(name), now)
 	body, _ := json.Marshal(doc) // plain struct: cannot fail
 	e.doc.Store(&doc)
-	c.documents.put(&document{kind: core.DocEntity, key: doc.Name, body: body, entity: e})
-}
-
-func (c *catalog) body(kind core.DocKind, key string) []byte {
-	if d := c.documents.get(&document{kind: kind, key: key}); d != nil {
-		return d.body
-	}
-	return nil
+	c.entityNames.put(&named[entity]{doc.Name, e})
+	c.store(core.DocEntity, doc.Name, body)
 }
 
 // check reports whether all changes can be applied, one after the other, without applying one: a batch is taken whole or not at all.
@@ -213,13 +208,19 @@ func decodeBody(kind core.DocKind, key string, body []byte) (any, error) {
 
 // apply makes one change. deleted reports whether a document went away.
 func (c *catalog) apply(change core.DocChange, now core.Time) (deleted bool, err error) {
-	body, err := change.Apply(c.body(change.Kind, change.Key), now)
+	before, err := c.body(change.Kind, change.Key)
+	if err != nil {
+		return false, err
+	}
+	body, err := change.Apply(before, now)
 	if err != nil {
 		return false, err
 	}
 	key := strings.Clone(change.Key)
 	if body == nil {
-		c.documents.remove(&document{kind: change.Kind, key: key})
+		if before != nil {
+			c.documents.Delete(documentKey(change.Kind, key))
+		}
 		c.publish(change.Kind, key, nil)
 		return true, nil
 	}
@@ -232,34 +233,33 @@ func (c *catalog) apply(change core.DocChange, now core.Time) (deleted bool, err
 	return false, nil
 }
 
-// store puts a document in the list; its decoded form is published before.
-func (c *catalog) store(kind core.DocKind, key string, body []byte) {
-	d := &document{kind: core.DocKind(strings.Clone(string(kind))), key: strings.Clone(key), body: body}
-	switch kind {
-	case core.DocMetric:
-		d.metric = c.metric(key)
-	case core.DocEntity:
-		d.entity = c.entity(key)
-	}
-	c.documents.put(d)
-}
-
 // publish shows the decoded form of a document to Catalog; nil when it is gone.
 func (c *catalog) publish(kind core.DocKind, key string, decoded any) {
 	switch kind {
 	case core.DocMetric:
 		doc, _ := decoded.(*core.Metric)
-		c.metric(key).doc.Store(doc)
+		m := c.metric(key)
+		m.doc.Store(doc)
+		if doc != nil {
+			c.metricNames.put(&named[metric]{key, m})
+		} else {
+			c.metricNames.remove(&named[metric]{name: key})
+		}
 	case core.DocEntity:
 		doc, _ := decoded.(*core.Entity)
 		e := c.entity(key)
 		switch old := e.doc.Load(); {
 		case doc == nil:
-			e.past.Store(nil)
+			c.forgetPast(e, key)
 		case old != nil && old.VersionDate() != doc.VersionDate():
-			e.supersede(old, c.versions)
+			c.supersede(e, key, old)
 		}
 		e.doc.Store(doc)
+		if doc != nil {
+			c.entityNames.put(&named[entity]{key, e})
+		} else {
+			c.entityNames.remove(&named[entity]{name: key})
+		}
 	case core.DocGroup:
 		c.mu.Lock()
 		defer c.mu.Unlock()

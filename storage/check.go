@@ -30,7 +30,8 @@ func Check(fs vfs.FS, dir string, w io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("storage: check: %w", err)
 	}
-	report := newReport(found)
+	var report Report
+	report.addJournal(found)
 	if err := checkRecords(fs, dir, &report); err != nil {
 		return fmt.Errorf("storage: check: %w", err)
 	}

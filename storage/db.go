@@ -1,16 +1,18 @@
-// Package storage is the local database: a journal on disk, and the state that it leads to in memory.
+// Package storage is the local database: a journal on disk, recent state in memory, and everything older in immutable files.
 //
 // # Reading map
 //
-//	db.go      Open, Close: lock, recover, replay          append.go  Append: one batch from the caller to disk and to readers
-//	record.go  batch -> bytes, decode.go bytes -> batch    tail.go    Tail, Wait, End: ring.go in memory, else from disk
-//	state.go   what readers see, and how a batch changes it: head.go samples, records.go messages, properties and history, catalog.go documents
-//	read.go    Reader and Catalog, select.go their filters metadata.go lists of metrics and entities, renames; newest.go their newest samples
-//	check.go   Check and Dump for the command line, report.go what Open found
-//	expire.go  retention of messages
+//	db.go         Open, Close: lock, files, replay             append.go   Append: one batch from the caller to disk and to readers
+//	record.go     batch -> bytes, decode.go bytes -> batch     tail.go     Tail, Wait, End: ring.go in memory, else from disk
+//	state.go      how a batch changes what readers see: head.go samples, messages.go, and what is in tables.go:
+//	              properties.go, history.go, catalog.go documents (documents.go how they are stored, superseded.go the versions of entities)
+//	generation.go samples in memory                            view.go     the layers that a reader sees, scanner.go reads a series through them
+//	flush.go      from memory to files, shelf.go files alike   manifest.go which files there are, sampleshelf.go and merge.go those of samples
+//	read.go       Reader and Catalog, select.go their filters  metadata.go lists of metrics and entities, renames; newest.go their newest samples
+//	check.go      Check and Dump for the command line          report.go   what Open found, and the state of an open database
+//	expire.go     retention of messages
 //
-// FORMAT.md draws the files and what is in a frame. The journal is the truth: everything else is made from it when the database
-// is opened.
+// FORMAT.md draws the files and what is in a frame. What is in memory is in the journal as well, and is made from it when the database is opened.
 package storage
 
 import (
@@ -37,7 +39,12 @@ const (
 type DB struct {
 	world
 	opts     Options
+	fs       vfs.FS
+	dir      string
 	lock     io.Closer
+	flusher  flusher
+	gate     gate
+	disk     disk
 	journal  *journal.Journal
 	packer   *packer
 	ring     ring
@@ -77,38 +84,38 @@ func Open(fs vfs.FS, dir string, opts Options) (*DB, Report, error) {
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("storage: lock %s: %w: is another server using it?", dir, err)
 	}
-	db := &DB{opts: opts, lock: lock, world: world{state: newState(opts.CacheBytes), zone: opts.Zone, now: opts.Now}}
-	db.catalog.versions = opts.Versions
-	db.msgs.retention, db.msgs.now = opts.MessageRetention, opts.Now
+	db := &DB{opts: opts, fs: fs, dir: dir, lock: lock}
 	db.ring.limit = opts.RingBytes
 	db.encoders.New = func() any { return new(encoder) }
-	report, err := db.recover(fs, filepath.Join(dir, journalDir))
+	report, err := db.recover()
 	if err != nil {
-		db.index.Close()
 		return nil, report, errors.Join(err, lock.Close())
 	}
 	report.Duration = time.Since(began)
+	db.flusher.start(db)
 	return db, report, nil
 }
 
-// recover opens the journal and replays it.
-func (db *DB) recover(fs vfs.FS, dir string) (Report, error) {
-	var err error
+// recover opens the files that the manifest names, then the journal, and replays what the files do not hold.
+func (db *DB) recover() (report Report, err error) {
 	if db.packer, err = newPacker(); err != nil {
-		return Report{}, err
+		return report, err
+	}
+	if err := db.openFiles(&report); err != nil {
+		return report, errors.Join(err, db.closeFiles())
 	}
 	var found journal.Recovery
-	if db.journal, found, err = journal.Open(fs, dir, db.opts.journal()); err != nil {
-		return Report{}, fmt.Errorf("storage: %w", err)
+	if db.journal, found, err = journal.Open(db.fs, filepath.Join(db.dir, journalDir), db.opts.journal()); err != nil {
+		return report, errors.Join(fmt.Errorf("storage: %w", err), db.closeFiles())
 	}
-	report := newReport(found)
+	report.addJournal(found)
 	if err := db.replay(&report); err != nil {
-		return report, errors.Join(err, db.journal.Close(context.Background()))
+		return report, errors.Join(err, db.journal.Close(context.Background()), db.closeFiles())
 	}
 	return report, nil
 }
 
-// Close makes everything durable that was appended, in every mode, and gives up the lock. Batches are refused from then on; readers that are
+// Close makes everything durable that was appended, in every mode, waits for the worker, and gives up the lock. What is in memory stays in the journal. Batches are refused from then on; readers that are
 // running finish.
 func (db *DB) Close(ctx context.Context) error {
 	db.mu.Lock()
@@ -118,7 +125,7 @@ func (db *DB) Close(ctx context.Context) error {
 	if closed {
 		return nil
 	}
+	db.flusher.end()
 	err := db.journal.Close(ctx)
-	db.index.Close()
-	return errors.Join(err, db.lock.Close())
+	return errors.Join(err, db.closeFiles(), db.lock.Close())
 }

@@ -108,17 +108,17 @@ func TestSweepSparesWhatWasReplaced(t *testing.T) {
 	r := &retained{t: t, fs: vfs.NewMem(), now: 1_000_000}
 	r.db = open(t, r.fs, r.options())
 	r.insert("a")
-	held := slices.Collect(r.db.msgs.all())[0]
+	held := slices.Collect(r.db.msgs.views.current.Load().active.all())[0]
 	r.now += 5_000
 	r.insert("a")
-	r.db.msgs.removeExactly(held)
+	r.db.msgs.views.current.Load().active.removeExactly(held)
 	r.want("a")
 }
 
 func TestExpireMessagesSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := func() core.Time { return core.TimeOf(time.Now()) }
-		s := &messages{sorted: sorted[message]{compare: compareMessages}, retention: 16 * time.Second, now: now}
+		s := newMessages(Options{MessageRetention: 16 * time.Second, Now: now}, manifest{Generation: 1})
 		s.add(core.Message{Entity: "e", Text: "a"}, now())
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -308,6 +308,16 @@ func (h *head) newest() (t core.Time, ok bool) {
 	return h.columns[len(h.columns)-1].last(), true
 }
 
+// plain reports whether all samples are numbers alone.
+func (h *head) plain() bool {
+	for i := range h.columns {
+		if h.columns[i].side != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // has reports whether a sample lies in r.
 func (h *head) has(r core.Range) bool {
 	i := h.seek(r.Start)

@@ -5,42 +5,31 @@ import (
 	"iter"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/index"
 )
 
 // Metrics implements core.Metadata.
 func (db *DB) Metrics(ctx context.Context, q core.MetaQuery) iter.Seq2[core.MetricInfo, error] {
-	return scan(ctx, db.named(core.DocMetric, q), 0, func(d *document) (core.MetricInfo, verdict, error) {
-		doc := d.metric.doc.Load()
+	return scan(ctx, sound(db.catalog.metricNames.selected(q)), 0, func(n *named[metric]) (core.MetricInfo, verdict, error) {
+		doc := n.of.doc.Load()
 		if doc == nil { // deleted since the list was read
 			return core.MetricInfo{}, passed, nil
 		}
-		last, some := db.newestOfMetric(d.metric, doc.Name)
+		last, some := db.newestOfMetric(n.of, doc.Name)
 		return core.MetricInfo{Metric: doc, Last: last, Inserted: some}, taken, nil
 	})
 }
 
 // Entities implements core.Metadata.
 func (db *DB) Entities(ctx context.Context, q core.MetaQuery) iter.Seq2[core.EntityInfo, error] {
-	return scan(ctx, db.named(core.DocEntity, q), 0, func(d *document) (core.EntityInfo, verdict, error) {
-		doc := d.entity.doc.Load()
+	return scan(ctx, sound(db.catalog.entityNames.selected(q)), 0, func(n *named[entity]) (core.EntityInfo, verdict, error) {
+		doc := n.of.doc.Load()
 		if doc == nil {
 			return core.EntityInfo{}, passed, nil
 		}
-		last, some := db.newestOfEntity(d.entity, doc.Name)
+		last, some := db.newestOfEntity(n.of, doc.Name)
 		return core.EntityInfo{Entity: doc, Last: last, Inserted: some}, taken, nil
 	})
-}
-
-// named yields the document of a name, or all of a kind.
-func (db *DB) named(kind core.DocKind, q core.MetaQuery) iter.Seq[*document] {
-	if q.Name == "" {
-		return db.ofKind(kind)
-	}
-	return func(yield func(*document) bool) {
-		if d := db.catalog.documents.get(&document{kind: kind, key: q.Name}); d != nil {
-			yield(d)
-		}
-	}
 }
 
 // EntityVersions implements core.Metadata.
@@ -49,38 +38,15 @@ func (db *DB) EntityVersions(name string) []core.Entity {
 	if e == nil {
 		return nil
 	}
-	doc, past := e.doc.Load(), e.past.Load() // in this order: the appender sets them in the other
+	doc := e.doc.Load()
 	if doc == nil {
 		return nil
 	}
-	var all []core.Entity
-	if past != nil {
-		for _, v := range *past {
-			if v.VersionDate() < doc.VersionDate() {
-				v.Name = doc.Name
-				all = append(all, v)
-			}
-		}
+	all, err := db.catalog.pastOf(e, doc) // behind doc: the appender sets them in the other order
+	if err != nil {
+		db.opts.Log("storage: versions of entity " + name + ": " + err.Error())
 	}
 	return append(all, *doc)
-}
-
-// supersede keeps the version of an entity that a change replaces. Of many, the creation and the latest stay.
-func (e *entity) supersede(old *core.Entity, most int) {
-	var past []core.Entity
-	if p := e.past.Load(); p != nil {
-		past = *p
-	}
-	next := make([]core.Entity, 0, len(past)+1) // readers hold the old one
-	drop := max(0, len(past)+2-most)            // the replaced version and the current one count
-	next = append(next, past[:min(1, len(past))]...)
-	if len(past) > 0 {
-		next = append(next, past[min(1+drop, len(past)):]...)
-	}
-	if len(past) == 0 || 1+drop <= len(past) {
-		next = append(next, *old)
-	}
-	e.past.Store(&next)
 }
 
 // rename gives a metric or an entity another name: its settings, versions, series, messages, properties and memberships follow. Alert history stays:
@@ -92,73 +58,63 @@ func (st *state) rename(c core.DocChange, now core.Time) error {
 	}
 	switch c.Kind {
 	case core.DocMetric:
-		for _, id := range st.index.Select(c.Key, nil) {
-			key := st.series[id].key
-			key.Metric = name
-			st.move(st.series[id], key)
-		}
+		st.rekey(st.index.Select(c.Key, nil), func(key *core.SeriesKey) { key.Metric = name })
 	case core.DocEntity:
-		for _, id := range st.index.Select("", []string{c.Key}) {
-			key := st.series[id].key
-			key.Entity = name
-			st.move(st.series[id], key)
-		}
+		st.rekey(st.index.Select("", []string{c.Key}), func(key *core.SeriesKey) { key.Entity = name })
 		st.msgs.rename(c.Key, name)
-		st.props.rename(c.Key, name)
+		if err := st.props.rename(c.Key, name); err != nil {
+			return err
+		}
 		return st.catalog.replaceMember(c.Key, name, now)
 	}
 	return nil
 }
 
-// move gives the samples of a series to one with another key. A query that runs meanwhile takes the old one for deleted.
-func (st *state) move(s *series, key core.SeriesKey) {
-	to := st.create(string(key.Append(nil)))
-	s.mu.Lock()
-	samples := s.head
-	s.head = head{}
-	s.mu.Unlock()
-	to.mu.Lock()
-	to.head = samples
-	to.mu.Unlock()
-	st.remove(s.id)
-}
-
-// rename takes the messages of an entity to another name.
-func (s *messages) rename(from, to string) {
-	for one := range s.all() {
-		if one.Entity != from {
+// rekey gives series another key. They keep their numbers, and with them their samples, in whatever layer.
+func (st *state) rekey(ids []index.ID, change func(*core.SeriesKey)) {
+	v := st.views.acquire()
+	defer st.views.release(v)
+	for _, id := range ids {
+		key, known := st.keyOf(v, id, nil)
+		if !known {
 			continue
 		}
-		moved := *one
-		moved.Entity = to
-		s.remove(one)
-		s.put(&moved)
+		change(&key)
+		canonical := key.Append(nil)
+		st.index.Rename(id, string(canonical))
+		if old := st.active.get(id); old != nil {
+			s := st.enter(id, canonical) // readers hold the old one
+			old.mu.Lock()
+			s.head = old.head
+			old.head = head{}
+			old.mu.Unlock()
+		}
 	}
-}
-
-// rename takes the records of an entity to another name.
-func (s *properties) rename(from, to string) {
-	for one := range s.of(from, "") {
-		moved := *one
-		moved.Entity = to
-		s.remove(one)
-		s.put(&moved)
-	}
+	st.removals++
 }
 
 // rename makes the document known under the new name, which it returns, and unknown under the old one.
 func (c *catalog) rename(change core.DocChange, now core.Time) (string, error) {
-	name, err := change.NewName(func(name string) bool { return c.body(change.Kind, name) != nil })
+	name, err := change.NewName(func(name string) bool { return c.taken(change.Kind, name) })
 	if err != nil {
 		return "", err
 	}
-	body, err := change.Apply(c.body(change.Kind, change.Key), now)
+	before, err := c.body(change.Kind, change.Key)
+	if err != nil {
+		return "", err
+	}
+	body, err := change.Apply(before, now)
 	if err != nil {
 		return "", err
 	}
 	decoded, err := decodeBody(change.Kind, name, body)
 	if err != nil {
 		return "", err
+	}
+	if change.Kind == core.DocEntity {
+		if err := c.movePast(c.entity(change.Key), change.Key, name); err != nil {
+			return "", err
+		}
 	}
 	c.mu.Lock()
 	switch change.Kind {
@@ -170,9 +126,17 @@ func (c *catalog) rename(change core.DocChange, now core.Time) (string, error) {
 		delete(c.entities, change.Key)
 	}
 	c.mu.Unlock()
+	switch change.Kind {
+	case core.DocMetric:
+		c.metricNames.remove(&named[metric]{name: change.Key})
+		c.renamed(&c.metric(name).newest, metricNewest, [2]string{change.Key, name})
+	case core.DocEntity:
+		c.entityNames.remove(&named[entity]{name: change.Key})
+		c.renamed(&c.entity(name).newest, entityNewest, [2]string{change.Key, name})
+	}
 	c.publish(change.Kind, name, decoded)
 	c.store(change.Kind, name, body)
-	c.documents.remove(&document{kind: change.Kind, key: change.Key})
+	c.documents.Delete(documentKey(change.Kind, change.Key))
 	return name, nil
 }
 
@@ -188,22 +152,30 @@ type docName struct {
 	key  string
 }
 
-func (a *after) body(kind core.DocKind, key string) []byte {
+func (a *after) body(kind core.DocKind, key string) ([]byte, error) {
 	if body, ok := a.bodies[docName{kind, key}]; ok {
-		return body
+		return body, nil
 	}
 	return a.catalog.body(kind, key)
 }
 
 // apply makes one more change, unless it cannot be made.
 func (a *after) apply(c core.DocChange) error {
-	body, err := c.Apply(a.body(c.Kind, c.Key), a.now)
+	before, err := a.body(c.Kind, c.Key)
+	if err != nil {
+		return err
+	}
+	body, err := c.Apply(before, a.now)
 	if err != nil {
 		return err
 	}
 	key := c.Key
 	if c.Op == core.DocRename {
-		if key, err = c.NewName(func(name string) bool { return a.body(c.Kind, name) != nil }); err != nil {
+		taken := func(name string) bool {
+			body, err := a.body(c.Kind, name)
+			return body != nil || err != nil
+		}
+		if key, err = c.NewName(taken); err != nil {
 			return err
 		}
 		a.bodies[docName{c.Kind, c.Key}] = nil

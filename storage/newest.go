@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"encoding/binary"
+	"io"
+	"strings"
 	"sync/atomic"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -13,42 +16,44 @@ import (
 //
 // One word holds it all, since writes come by the million:
 //
-//	| changes u19 | doubt u1 | time+1 u44 |     0 in the last part = no samples; 2^44 ms end in the year 2527
+//	| changes u18 | touched u1 | doubt u1 | time+1 u44 |     0 in the last part = no samples; 2^44 ms end in the year 2527
 //
 // Changes counts what happened while in doubt: a reader that has looked at the series publishes what it found only if the word is what it was before.
+// Touched says that it is in the list of those to be saved, see touch.
 type newest struct{ word atomic.Uint64 }
 
 const (
-	newestDoubt = 1 << 44
-	newestTime  = newestDoubt - 1
-	newestOne   = newestDoubt << 1 // of changes
+	newestDoubt   = 1 << 44
+	newestTime    = newestDoubt - 1
+	newestTouched = newestDoubt << 1
+	newestOne     = newestTouched << 1 // of changes
 )
 
-// raise notes a sample that is visible already.
-func (n *newest) raise(t core.Time) {
+// raise notes a sample that is visible already. first reports whether it is the first change since the time was saved.
+func (n *newest) raise(t core.Time) (first bool) {
 	for {
 		old := n.word.Load()
 		next := max(old&newestTime, uint64(t)+1)
 		if old&newestDoubt != 0 {
 			next |= old&^uint64(newestTime) + newestOne
 		} else if next |= old &^ uint64(newestTime); next == old {
-			return
+			return false
 		}
-		if n.word.CompareAndSwap(old, next) {
-			return
+		if n.word.CompareAndSwap(old, next|newestTouched) {
+			return old&newestTouched == 0
 		}
 	}
 }
 
 // doubt notes that a sample at t, the newest of its series, is gone.
-func (n *newest) doubt(t core.Time) {
+func (n *newest) doubt(t core.Time) (first bool) {
 	for {
 		old := n.word.Load()
 		if old&newestDoubt == 0 && uint64(t)+1 < old&newestTime {
-			return
+			return false
 		}
-		if n.word.CompareAndSwap(old, (old|newestDoubt)+newestOne) {
-			return
+		if n.word.CompareAndSwap(old, (old|newestDoubt)+newestOne|newestTouched) {
+			return old&newestTouched == 0
 		}
 	}
 }
@@ -74,10 +79,15 @@ func (n *newest) get(look func() (core.Time, bool)) (core.Time, bool) {
 
 // newestOf looks at measured series.
 func (st *state) newestOf(ids []index.ID) (last core.Time, some bool) {
-	all := st.all()
+	sc, done := st.look()
+	defer done()
+	var buf []byte
 	for _, id := range ids {
-		s := all[id]
-		if t, ok := s.newest(); ok && s.measured {
+		t, ok, err := sc.newest(id)
+		if err != nil || !ok {
+			continue // what cannot be read is reported by those who need it
+		}
+		if key, known := st.keyOf(sc.view, id, buf); known && key.IsMeasured() {
 			last, some = max(last, t), true
 		}
 	}
@@ -92,17 +102,109 @@ func (st *state) newestOfEntity(e *entity, name string) (core.Time, bool) {
 	return e.newest.get(func() (core.Time, bool) { return st.newestOf(st.index.Select("", []string{name})) })
 }
 
-// written and forgotten tell the metric and the entity of a series about its samples. A forecast is not data.
-func (s *series) written(t core.Time) {
+// written tells the metric and the entity of a series about its samples. A forecast is not data.
+func (st *state) written(s *series, t core.Time) {
 	if s.measured {
-		s.metric.newest.raise(t)
-		s.entity.newest.raise(t)
+		if s.metric.newest.raise(t) {
+			st.catalog.touch(metricNewest, s.key.Metric, &s.metric.newest)
+		}
+		if s.entity.newest.raise(t) {
+			st.catalog.touch(entityNewest, s.key.Entity, &s.entity.newest)
+		}
 	}
 }
 
-func (s *series) forgotten(t core.Time) {
-	if s.measured {
-		s.metric.newest.doubt(t)
-		s.entity.newest.doubt(t)
+// forgotten tells the metric and the entity of a series that its newest sample, at t, is gone.
+func (st *state) forgotten(key *core.SeriesKey, t core.Time) {
+	if key.IsMeasured() {
+		if m := st.catalog.metric(key.Metric); m.newest.doubt(t) {
+			st.catalog.touch(metricNewest, key.Metric, &m.newest)
+		}
+		if e := st.catalog.entity(key.Entity); e.newest.doubt(t) {
+			st.catalog.touch(entityNewest, key.Entity, &e.newest)
+		}
+	}
+}
+
+// The times of newest samples are saved in a table, so that the first lists after a start need not look at every series. They are not frozen with the rest: what
+// is saved may be later than the position up to which files hold everything, as the journal behind it raises the same times again, and deletes the same samples.
+// A metric or an entity without a record is in doubt.
+
+// Kinds of saved times, the first byte of the key; the name is the rest. The value is a uvarint, time+1 or 0.
+const (
+	metricNewest = 'm'
+	entityNewest = 'e'
+)
+
+// touched is a time that has changed since it was saved.
+type touched struct {
+	kind   byte
+	name   string
+	newest *newest // nil: nothing has the name any more
+}
+
+// touch has a time saved by the next flush.
+func (c *catalog) touch(kind byte, name string, n *newest) {
+	c.touched = append(c.touched, touched{kind, strings.Clone(name), n})
+}
+
+// renamed has a time saved under the second name instead of the first.
+func (c *catalog) renamed(n *newest, kind byte, names [2]string) {
+	c.touch(kind, names[0], nil)
+	n.word.Or(newestTouched)
+	c.touch(kind, names[1], n)
+}
+
+// freezeNewest takes the list of those to be saved.
+func (c *catalog) freezeNewest() bool {
+	c.saving = append(c.saving, c.touched...)
+	c.touched = nil
+	return len(c.saving) > 0
+}
+
+// writeNewest saves the times, as they are now, and writes the table.
+func (c *catalog) writeNewest(w io.Writer) error {
+	for _, one := range c.saving {
+		key := append([]byte{one.kind}, one.name...)
+		word := uint64(newestDoubt)
+		if one.newest != nil {
+			one.newest.word.And(^uint64(newestTouched)) // before the look: a change from now on is one for the next flush
+			word = one.newest.word.Load()
+		}
+		if word&newestDoubt != 0 {
+			c.saved.Delete(key)
+		} else {
+			c.saved.Put(key, binary.AppendUvarint(nil, word&newestTime))
+		}
+	}
+	c.saving = nil
+	c.saved.Freeze() // unless it is frozen, and was not written, already
+	return c.saved.WriteFrozen(w)
+}
+
+// loadNewest reads the saved times. What has none is in doubt, and what cannot be read as well.
+func (c *catalog) loadNewest(report *Report) {
+	for m := range c.metricNames.all() {
+		m.of.newest.word.Store(newestDoubt)
+	}
+	for e := range c.entityNames.all() {
+		e.of.newest.word.Store(newestDoubt)
+	}
+	for e, err := range c.saved.Ascend(nil, nil) {
+		if err != nil {
+			report.Warnings = append(report.Warnings, "times of newest samples: "+err.Error())
+			continue
+		}
+		name := string(e.Key[1:])
+		word, n := binary.Uvarint(e.Value)
+		var into *newest
+		if m := c.lookupMetric(name); m != nil && e.Key[0] == metricNewest {
+			into = &m.newest
+		} else if one := c.lookupEntity(name); one != nil && e.Key[0] == entityNewest {
+			into = &one.newest
+		}
+		if into != nil && n > 0 && word <= newestTime {
+			into.word.Store(word)
+		}
 	}
 }

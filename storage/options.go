@@ -22,6 +22,18 @@ type Options struct {
 	// MessageRetention is how long after their receipt messages are shown; 0 keeps them. See ExpireMessages.
 	MessageRetention time.Duration
 
+	FlushBytes int64         // of recent state in memory, from which on it is written to files; 0 is DefaultFlushBytes
+	FlushAge   time.Duration // after which it is written whatever its size; 0 is DefaultFlushAge
+
+	DiskBytes      int64 // that files and journal may take: above it writes are refused; 0 = no bound
+	DiskLow        int64 // free bytes of the disk below which writes are refused; 0 is DefaultDiskLow
+	RetentionBytes int64 // of files, above which the oldest samples and messages go, a file at a time; 0 keeps them
+	Reserve        int64 // bytes kept aside for what makes room on a full disk; 0 is DefaultReserve, below 0 none
+
+	// Hold returns the position up to which followers of the log have come, so that the journal behind it stays; nil: nobody needs it after a restart.
+	Hold func() core.Position
+	Log  func(text string) // of what the worker does; nil: nowhere
+
 	Now  func() core.Time // the clock; nil is the system's
 	Zone *time.Location   // of dates in expressions; nil is UTC
 
@@ -30,6 +42,18 @@ type Options struct {
 
 // DefaultRingBytes holds some seconds of a busy edge box, or a rule engine's pause for one large query, in 3 % of 512 MB.
 const DefaultRingBytes = 16 << 20
+
+// DefaultFlushBytes is some four million samples, which are replayed in a second at the next start; while they are written, as much again may come in.
+const DefaultFlushBytes = 64 << 20
+
+// DefaultDiskLow is room for a flush and for the journal meanwhile.
+const DefaultDiskLow = 64 << 20
+
+// DefaultReserve is room for the manifest, and for a merge of small files or the flush of a small box.
+const DefaultReserve = 16 << 20
+
+// DefaultFlushAge keeps the journal of a box with little traffic short. Nothing is written when nothing came in.
+const DefaultFlushAge = time.Hour
 
 // Validate reports every fault of o.
 func (o Options) Validate() error {
@@ -46,6 +70,12 @@ func (o Options) Validate() error {
 	if o.MessageRetention < 0 {
 		errs = append(errs, fmt.Errorf("storage: messages kept for %s: must not be negative", o.MessageRetention))
 	}
+	if o.DiskBytes < 0 || o.DiskLow < 0 || o.RetentionBytes < 0 {
+		errs = append(errs, fmt.Errorf("storage: disk of %d bytes, %d kept free, %d kept: must not be negative", o.DiskBytes, o.DiskLow, o.RetentionBytes))
+	}
+	if o.FlushBytes < 0 || o.FlushAge < 0 {
+		errs = append(errs, fmt.Errorf("storage: flush at %d bytes or after %s: must not be negative", o.FlushBytes, o.FlushAge))
+	}
 	if o.RingBytes < 0 {
 		errs = append(errs, fmt.Errorf("storage: ring of %d bytes: must not be negative", o.RingBytes))
 	}
@@ -59,6 +89,21 @@ func (o Options) journal() journal.Options {
 func (o Options) withDefaults() Options {
 	if o.RingBytes == 0 {
 		o.RingBytes = DefaultRingBytes
+	}
+	if o.FlushBytes == 0 {
+		o.FlushBytes = DefaultFlushBytes
+	}
+	if o.FlushAge == 0 {
+		o.FlushAge = DefaultFlushAge
+	}
+	if o.DiskLow == 0 {
+		o.DiskLow = DefaultDiskLow
+	}
+	if o.Reserve == 0 {
+		o.Reserve = DefaultReserve
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
 	}
 	if o.Versions == 0 {
 		o.Versions = core.MaxEntityVersions

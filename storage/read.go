@@ -9,6 +9,8 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/storage/events"
+	"github.com/tidemark-db/tidemark/storage/index"
 )
 
 // What readers yield shares memory with the state, which replaces what it changes: it stays valid, except for a Block, and must not be written to.
@@ -16,76 +18,72 @@ import (
 // blockLength bounds the samples of a Block: 64 KiB of columns stay in the processor's cache while the caller works on them.
 const blockLength = 4096
 
-func (s *series) has(r core.Range) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.head.has(r)
-}
-
-func (s *series) newest() (core.Time, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.head.newest()
-}
-
-func (s *series) copyTo(b *core.Block, w window) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	s.head.copyTo(b, w)
+// found is a series that a query selects.
+type found struct {
+	id  index.ID
+	key core.SeriesKey
 }
 
 // find yields the series that q selects, in key order, whatever samples they have. The list is made when the loop starts: series that come later
 // are not in it, those that go have no samples any more.
-func (db *DB) find(ctx context.Context, q core.SeriesQuery) iter.Seq2[*series, error] {
-	return func(yield func(*series, error) bool) {
+func (db *DB) find(ctx context.Context, v *view, q core.SeriesQuery) iter.Seq2[found, error] {
+	return func(yield func(found, error) bool) {
 		entities, err := db.selection(q.Scope, q.Entities)
 		if err != nil {
-			yield(nil, err)
+			yield(found{}, err)
 			return
 		}
 		expr, err := entities.compile(filter.SeriesTags, q.TagExpression)
 		if err != nil {
-			yield(nil, err)
+			yield(found{}, err)
 			return
 		}
 		tags := newTagFilters(q.Tags)
 		var env filter.TagsEnv
-		ids := db.index.Select(q.Metric, entities.names())
-		all := db.all()
-		for _, id := range ids {
+		buf := make([]byte, 0, 256)
+		for _, id := range db.index.Select(q.Metric, entities.names()) {
 			if err := cmp.Or(entities.err, ctx.Err()); err != nil {
-				yield(nil, err)
+				yield(found{}, err)
 				return
 			}
-			s, ok := all[id], false
-			if env.Tags, ok = q.InStore(&s.key); ok && entities.match(s.key.Entity) && tags.match(env.Tags) &&
-				(!q.ExactTags || tags.cover(env.Tags)) && entities.test(expr, &env) && !yield(s, nil) {
-				return
+			key, ok := db.keyOf(v, id, buf)
+			if !ok {
+				continue
+			}
+			if env.Tags, ok = q.InStore(&key); ok && entities.match(key.Entity) && tags.match(env.Tags) &&
+				(!q.ExactTags || tags.cover(env.Tags)) && entities.test(expr, &env) {
+				key.Tags = env.Tags
+				if !yield(found{id, key}, nil) {
+					return
+				}
 			}
 		}
 		if entities.err != nil {
-			yield(nil, entities.err)
+			yield(found{}, entities.err)
 		}
 	}
 }
 
-// Series implements core.Reader. Blocks hold at most blockLength samples and share one set of columns.
+// Series implements core.Reader. Blocks hold at most chunk.MaxSamples samples.
 func (db *DB) Series(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.Block, error] {
 	return func(yield func(core.Block, error) bool) {
-		var b core.Block
-		for s, err := range db.find(ctx, q) {
+		v := db.views.acquire()
+		defer db.views.release(v)
+		sc := newScanner(v, db.state)
+		defer sc.close()
+		for f, err := range db.find(ctx, v, q) {
 			if err != nil {
 				yield(core.Block{}, err)
 				return
 			}
-			b.Key = s.key
-			b.Key.Tags, _ = q.InStore(&s.key)
-			for range s.blocks(&b, q) {
-				if err := ctx.Err(); err != nil {
+			for b, err := range sc.blocks(f.id, q) {
+				if err = cmp.Or(err, ctx.Err()); err != nil {
 					yield(core.Block{}, err)
 					return
 				}
-				if !yield(b, nil) {
+				one := *b
+				one.Key = f.key
+				if !yield(one, nil) {
 					return
 				}
 			}
@@ -93,77 +91,70 @@ func (db *DB) Series(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.Blo
 	}
 }
 
-// blocks fills b with one block after the other.
-func (s *series) blocks(b *core.Block, q core.SeriesQuery) iter.Seq[struct{}] {
-	return func(yield func(struct{}) bool) {
-		left := q.Limit
-		if left <= 0 {
-			left = math.MaxInt
+// blocks yields the samples of a series that a query asks for.
+func (sc *scanner) blocks(id index.ID, q core.SeriesQuery) iter.Seq2[*core.Block, error] {
+	return func(yield func(*core.Block, error) bool) {
+		w := window{Range: q.Range, newestFirst: q.NewestFirst, versions: q.Versions, most: blockLength}
+		left := math.MaxInt
+		if q.Limit > 0 {
+			left = q.Limit
+			w.most = min(w.most, left)
 		}
-		w := window{Range: q.Range, newestFirst: q.NewestFirst, versions: q.Versions}
-		for left > 0 {
-			w.most = min(left, blockLength)
-			s.copyTo(b, w)
-			clip(b, left, w)
-			n := len(b.Times)
-			if n == 0 || !yield(struct{}{}) {
+		if w.Empty() {
+			return
+		}
+		err := sc.open(id, w)
+		for err == nil && left > 0 {
+			var b *core.Block
+			var ok bool
+			if b, ok, err = sc.next(w); err != nil || !ok {
+				break
+			}
+			b = sc.clip(b, left, w)
+			left -= len(b.Times)
+			if !yield(b, nil) {
 				return
 			}
-			left -= n
-			// Times of the next block are beyond this one, whatever was written meanwhile.
-			if q.NewestFirst {
-				w.End = b.Times[0]
-			} else {
-				w.Start = b.Times[n-1] + 1
-			}
+		}
+		if err != nil {
+			yield(nil, err)
 		}
 	}
 }
 
-// clip cuts a block to the limit: versions of one time may exceed it.
-func clip(b *core.Block, limit int, w window) {
-	from, to := 0, len(b.Times)
+// clip cuts a block to the limit.
+func (sc *scanner) clip(b *core.Block, limit int, w window) *core.Block {
+	n := len(b.Times)
 	switch {
-	case to <= limit:
-		return
+	case n <= limit:
+		return b
 	case w.newestFirst:
-		from = to - limit
-	default:
-		to = limit
+		return cut(&sc.clipped, b, n-limit, n)
 	}
-	b.Times = append(b.Times[:0], b.Times[from:to]...)
-	b.Values = append(b.Values[:0], b.Values[from:to]...)
-	b.Texts = clipSide(b.Texts, from, to, func(t *core.TextAt) *uint32 { return &t.Index })
-	b.Decimals = clipSide(b.Decimals, from, to, func(d *core.DecimalAt) *uint32 { return &d.Index })
-	b.Versions = clipSide(b.Versions, from, to, func(v *core.VersionAt) *uint32 { return &v.Index })
-}
-
-func clipSide[E any](list []E, from, to int, index func(*E) *uint32) []E {
-	kept := list[:0]
-	for _, e := range list {
-		if at := index(&e); int(*at) >= from && int(*at) < to {
-			*at -= uint32(from)
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return cut(&sc.clipped, b, 0, limit)
 }
 
 // Keys implements core.Reader: the series that have a sample in the range.
 func (db *DB) Keys(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.KeyInfo, error] {
 	return func(yield func(core.KeyInfo, error) bool) {
-		for s, err := range db.find(ctx, q) {
+		v := db.views.acquire()
+		defer db.views.release(v)
+		sc := newScanner(v, db.state)
+		defer sc.close()
+		for f, err := range db.find(ctx, v, q) {
+			info := core.KeyInfo{Key: f.key, Serial: uint64(f.id)}
+			has := false
+			if err == nil {
+				has, err = sc.has(f.id, q.Range)
+			}
+			if has && err == nil {
+				info.Last, has, err = sc.newest(f.id)
+			}
 			if err != nil {
 				yield(core.KeyInfo{}, err)
 				return
 			}
-			if !s.has(q.Range) {
-				continue
-			}
-			last, ok := s.newest()
-			info := core.KeyInfo{Key: s.key, Last: last, Serial: uint64(s.id)}
-			info.Key.Tags, _ = q.InStore(&s.key)
-			if ok && !yield(info, nil) {
+			if has && !yield(info, nil) {
 				return
 			}
 		}
@@ -171,12 +162,16 @@ func (db *DB) Keys(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.KeyIn
 }
 
 // scan passes the elements of a list that match to yield, at most limit of them (0 = all), until match says that it is over.
-func scan[T, R any](ctx context.Context, list iter.Seq[*T], limit int, match func(*T) (R, verdict, error)) iter.Seq2[R, error] {
+func scan[T, R any](ctx context.Context, list iter.Seq2[*T, error], limit int, match func(*T) (R, verdict, error)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var zero R
 		n := 0
-		for one := range list {
-			result, v, err := match(one)
+		for one, err := range list {
+			var result R
+			var v verdict
+			if err == nil {
+				result, v, err = match(one)
+			}
 			if err = cmp.Or(err, ctx.Err()); err != nil {
 				yield(zero, err)
 				return
@@ -191,6 +186,17 @@ func scan[T, R any](ctx context.Context, list iter.Seq[*T], limit int, match fun
 				if n++; n == limit {
 					return
 				}
+			}
+		}
+	}
+}
+
+// sound is a list that cannot fail.
+func sound[T any](list iter.Seq[T]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for one := range list {
+			if !yield(one, nil) {
+				return
 			}
 		}
 	}
@@ -228,9 +234,10 @@ func (db *DB) Messages(ctx context.Context, q core.MessageQuery) iter.Seq2[core.
 	}
 	tags := newTagFilters(q.Tags)
 	live := db.msgs.live()
+	want := events.Query{Range: q.Range, Entities: entities.names(), Type: q.Type, MinSeverity: q.MinSeverity, Severities: q.Severities}
 	start := message{Message: core.Message{Time: q.Range.End - 1}}
 	var found core.Message // and its tags, in memory that all candidates share
-	return scan(ctx, db.msgs.from(&start), q.Limit, func(m *message) (core.Message, verdict, error) {
+	return scan(ctx, db.msgs.from(&start, want), q.Limit, func(m *message) (core.Message, verdict, error) {
 		if m.Time < q.Range.Start {
 			return core.Message{}, over, nil
 		}
@@ -271,14 +278,14 @@ func (db *DB) Properties(ctx context.Context, q core.PropertyQuery) iter.Seq2[co
 }
 
 // records yields the records of the named entities, or all.
-func (db *DB) records(q core.PropertyQuery, names []string) iter.Seq[*core.PropertyRecord] {
+func (db *DB) records(q core.PropertyQuery, names []string) iter.Seq2[*core.PropertyRecord, error] {
 	if names == nil {
-		return db.props.all()
+		return db.props.all(q.Type)
 	}
-	return func(yield func(*core.PropertyRecord) bool) {
+	return func(yield func(*core.PropertyRecord, error) bool) {
 		for _, name := range names {
-			for r := range db.props.of(name, q.Type) {
-				if !yield(r) {
+			for r, err := range db.props.of(name, q.Type) {
+				if !yield(r, err) {
 					return
 				}
 			}
@@ -299,13 +306,13 @@ func matchKey(key core.Tags, q core.PropertyQuery) bool {
 }
 
 func (db *DB) entityTags(ctx context.Context, q core.PropertyQuery, entities *selection) iter.Seq2[core.PropertyRecord, error] {
-	return scan(ctx, db.ofKind(core.DocEntity), 0, func(d *document) (core.PropertyRecord, verdict, error) {
-		e, ok := db.catalog.findEntity(d.key)
-		if !ok || len(e.Tags) == 0 || len(q.Key) > 0 || !entities.match(d.key) {
+	return scan(ctx, sound(db.catalog.entityNames.all()), 0, func(n *named[entity]) (core.PropertyRecord, verdict, error) {
+		e := n.of.doc.Load()
+		if e == nil || len(e.Tags) == 0 || len(q.Key) > 0 || !entities.match(n.name) {
 			return core.PropertyRecord{}, passed, entities.err
 		}
 		at := cmp.Or(e.Versioned, e.Created)
-		r := core.PropertyRecord{PropertyKey: core.PropertyKey{Entity: d.key, Type: core.EntityTagsType}, Time: at}
+		r := core.PropertyRecord{PropertyKey: core.PropertyKey{Entity: n.name, Type: core.EntityTagsType}, Time: at}
 		for _, tag := range core.TagsOf(e.Tags) {
 			r.Tags = append(r.Tags, core.PropertyTag{Tag: tag, Time: at})
 		}
@@ -323,13 +330,9 @@ func (db *DB) AlertHistory(ctx context.Context, q core.AlertHistoryQuery) iter.S
 		return none[core.AlertRow]
 	}
 	rules, metrics := globs(q.Rules), globs(q.Metrics)
-	start := historyRow{AlertRow: core.AlertRow{Time: q.Range.End - 1}, arrival: math.MaxUint64}
-	return scan(ctx, db.history.rows.from(&start), q.Limit, func(r *historyRow) (core.AlertRow, verdict, error) {
-		if r.Time < q.Range.Start {
-			return core.AlertRow{}, over, nil
-		}
+	return scan(ctx, db.history.within(q.Range), q.Limit, func(r *core.AlertRow) (core.AlertRow, verdict, error) {
 		if (len(rules) == 0 || anyMatch(rules, r.Rule)) && (len(metrics) == 0 || anyMatch(metrics, r.Metric)) && entities.match(r.Entity) {
-			return r.AlertRow, taken, entities.err
+			return *r, taken, entities.err
 		}
 		return core.AlertRow{}, passed, entities.err
 	})
@@ -337,27 +340,13 @@ func (db *DB) AlertHistory(ctx context.Context, q core.AlertHistoryQuery) iter.S
 
 // Documents implements core.Reader. The bodies are copies.
 func (db *DB) Documents(ctx context.Context, q core.DocumentQuery) iter.Seq2[core.Document, error] {
-	list := db.ofKind(q.Kind)
+	list := db.catalog.ofKind(q.Kind)
 	if q.Key != "" {
-		list = func(yield func(*document) bool) {
-			if d := db.catalog.documents.get(&document{kind: q.Kind, key: q.Key}); d != nil {
-				yield(d)
-			}
-		}
+		list = db.catalog.only(q.Kind, q.Key)
 	}
-	return scan(ctx, list, 0, func(d *document) (core.Document, verdict, error) {
-		return core.Document{Kind: d.kind, Key: d.key, Body: slices.Clone(d.body)}, taken, nil
+	return scan(ctx, list, 0, func(d *core.Document) (core.Document, verdict, error) {
+		return core.Document{Kind: d.Kind, Key: d.Key, Body: slices.Clone(d.Body)}, taken, nil
 	})
-}
-
-func (db *DB) ofKind(kind core.DocKind) iter.Seq[*document] {
-	return func(yield func(*document) bool) {
-		for d := range db.catalog.documents.from(&document{kind: kind}) {
-			if d.kind != kind || !yield(d) {
-				return
-			}
-		}
-	}
 }
 
 // Metric implements core.Catalog.

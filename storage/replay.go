@@ -11,11 +11,16 @@ import (
 	"github.com/tidemark-db/tidemark/storage/journal"
 )
 
-// replay makes the state from the journal. Frames that cannot be decoded or applied are counted in the report and passed over.
+// replay applies what of the journal is not in files. Frames that cannot be decoded or applied are counted in the report and passed over.
 func (db *DB) replay(report *Report) error {
-	end := core.Position(0)
+	m := &db.flusher.manifest
+	end := m.Position
+	db.mu.last, db.mu.reserved, db.mu.received = m.Position, m.Reserved, m.Received
+	if first := core.Position(db.journal.Status().First); first > m.Position+1 {
+		report.addDamage(fmt.Sprintf("the journal begins at position %d, and the files end at %d: what was between them is gone", first, m.Position))
+	}
 	r := replayer{packer: db.packer}
-	for f, err := range db.journal.Read(1) {
+	for f, err := range db.journal.Read(journal.Position(m.Position + 1)) {
 		var hole *journal.DamageError
 		switch {
 		case errors.As(err, &hole):
@@ -31,10 +36,14 @@ func (db *DB) replay(report *Report) error {
 			continue
 		}
 		b, err := r.decode(f)
+		replayed := false
+		if err == nil {
+			replayed, err = db.history.replayed(b.Alerts)
+		}
 		switch {
 		case err != nil:
 			report.addUnreadable(f.Position, err)
-		case !db.history.replayed(b.Alerts):
+		case !replayed:
 			if err := r.apply(db.state, b); err != nil {
 				report.addUnreadable(f.Position, err)
 			}

@@ -20,8 +20,11 @@ func contents(t *testing.T, db *DB) string {
 		text += fmt.Sprintln(b.Key, b.Times, b.Values, b.Texts)
 	}
 	for _, kind := range []core.DocKind{core.DocMetric, core.DocEntity} {
-		for d := range db.ofKind(kind) {
-			text += fmt.Sprintln(kind, d.key)
+		for d, err := range db.Documents(t.Context(), core.DocumentQuery{Kind: kind}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintln(kind, d.Key)
 		}
 	}
 	return text

@@ -12,6 +12,7 @@ import (
 
 // Report is what Open found and did, for the log and for /health.
 type Report struct {
+	Files      int           `json:"files"` // of the manifest that were opened
 	Segments   int           `json:"segments"`
 	Frames     int           `json:"frames"`
 	First      core.Position `json:"first"`
@@ -29,18 +30,17 @@ type Report struct {
 // maxListed bounds the list of unreadable frames: the first few tell what is wrong.
 const maxListed = 20
 
-func newReport(r journal.Recovery) Report {
-	report := Report{Segments: r.Segments, Frames: r.Frames, First: core.Position(r.First), Last: core.Position(r.Last)}
-	if r.Torn != nil {
-		report.TornBytes = r.Torn.Bytes
+func (r *Report) addJournal(found journal.Recovery) {
+	r.Segments, r.Frames, r.First, r.Last = found.Segments, found.Frames, core.Position(found.First), core.Position(found.Last)
+	if found.Torn != nil {
+		r.TornBytes = found.Torn.Bytes
 	}
-	for _, d := range r.Damage {
-		report.addDamage(d.String())
+	for _, d := range found.Damage {
+		r.addDamage(d.String())
 	}
-	for _, err := range r.Warnings {
-		report.Warnings = append(report.Warnings, err.Error())
+	for _, err := range found.Warnings {
+		r.Warnings = append(r.Warnings, err.Error())
 	}
-	return report
 }
 
 func (r *Report) addDamage(text string) { r.Damage = append(r.Damage, text) }
@@ -57,7 +57,7 @@ func (r Report) Damaged() bool { return len(r.Damage) > 0 || r.Skipped > 0 }
 // String is one line for the log, with a line more for each damaged range.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "recovered %d frames (positions %d to %d) from %d segments, %d series, %d samples, in %v", r.Frames, r.First, r.Last,
+	fmt.Fprintf(&b, "recovered %d files and %d frames (positions %d to %d) from %d segments, %d series, %d samples from the journal, in %v", r.Files, r.Frames, r.First, r.Last,
 		r.Segments, r.Series, r.Samples, r.Duration.Round(time.Millisecond))
 	if r.TornBytes > 0 {
 		fmt.Fprintf(&b, "; cut %d bytes of an unfinished write", r.TornBytes)
@@ -87,8 +87,8 @@ type Status struct {
 
 // Status returns the state of the database. Journal.Unavailable says why writes fail, when they do.
 func (db *DB) Status() Status {
-	s := Status{Journal: db.journal.Status(), Series: db.index.Len(), Messages: db.msgs.len(), Records: db.props.len(),
-		History: db.history.rows.len(), Cache: db.index.Cache()}
+	s := Status{Journal: db.journal.Status(), Series: db.index.Len(), Messages: db.msgs.len(), Records: db.props.Len(),
+		History: db.history.rows.Len(), Cache: db.index.Cache()}
 	db.ring.mu.RLock()
 	defer db.ring.mu.RUnlock()
 	s.End, s.Ring = db.ring.end, db.ring.bytes

@@ -7,7 +7,6 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
 	"github.com/tidemark-db/tidemark/core/glob"
-	"github.com/tidemark-db/tidemark/storage/index"
 )
 
 // world is what expressions may ask about.
@@ -21,14 +20,20 @@ type world struct {
 func (w *world) functions(depth int) filter.Functions {
 	return filter.Functions{
 		Properties: func(entity string, search filter.PropertySearch) (values []string, _ error) {
-			for r := range w.props.of(entity, search.Type) {
+			for r, err := range w.props.of(entity, search.Type) {
+				if err != nil {
+					return nil, err
+				}
 				values = search.Values(values, r)
 			}
 			return values, nil
 		},
 		PropertyTags: func(entity, propertyType string) (map[string]string, error) {
 			tags := map[string]string{}
-			for r := range w.props.of(entity, propertyType) {
+			for r, err := range w.props.of(entity, propertyType) {
+				if err != nil {
+					return nil, err
+				}
 				for _, tag := range r.Tags {
 					tags[tag.Name] = tag.Value
 				}
@@ -36,8 +41,8 @@ func (w *world) functions(depth int) filter.Functions {
 			return tags, nil
 		},
 		HasProperty: func(entity, propertyType string) (bool, error) {
-			for range w.props.of(entity, propertyType) {
-				return true, nil
+			for _, err := range w.props.of(entity, propertyType) {
+				return err == nil, err
 			}
 			return false, nil
 		},
@@ -56,10 +61,18 @@ func (w *world) hasMetric(entity, metric string, within time.Duration) (bool, er
 	if within > 0 && w.now != nil {
 		since = w.now() - core.Time(within.Milliseconds())
 	}
-	series := w.all()
-	return slices.ContainsFunc(w.index.Select(metric, []string{entity}), func(id index.ID) bool {
-		return series[id].key.IsMeasured() && series[id].has(core.Range{Start: since, End: core.MaxTime + 1})
-	}), nil
+	sc, done := w.look()
+	defer done()
+	for _, id := range w.index.Select(metric, []string{entity}) {
+		key, known := w.keyOf(sc.view, id, nil)
+		if !known || !key.IsMeasured() {
+			continue
+		}
+		if has, err := sc.has(id, core.Range{Start: since, End: core.MaxTime + 1}); has || err != nil {
+			return has, err
+		}
+	}
+	return false, nil
 }
 
 // selection is the entity part of a query: scope, names, patterns, group, expression. It remembers its answers.

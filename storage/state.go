@@ -2,64 +2,104 @@ package storage
 
 import (
 	"errors"
-	"sync"
+	"iter"
+	"slices"
 
 	"github.com/tidemark-db/tidemark/core"
-	"github.com/tidemark-db/tidemark/core/invariant"
 	"github.com/tidemark-db/tidemark/storage/index"
+	"github.com/tidemark-db/tidemark/storage/samples"
 )
 
 // state is everything that readers see. One appender at a time changes it, in the order of the journal; readers run beside it.
 //
-// Locks: DB.mu comes first and orders appends. Below it every lock is a leaf - those of the series table, of the index, of one series, of the
+// Locks: DB.mu comes first and orders appends. Below it every lock is a leaf - those of the views, of the graves, of the index, of one series, of the
 // catalog, of each sorted list and of the ring - so none of them is ever held while another is taken, nor while a reader's caller runs.
 type state struct {
-	index   *index.Index
+	index   *index.Index // nil until its runs are open
+	runs    []*index.Run // of the index, until then
 	catalog *catalog
 	msgs    *messages
 	props   *properties
 	history *history
 
-	mu     sync.RWMutex // guards the slice; see all
-	series []*series    // by id; a removed series stays, without samples
+	views  views[generation, *samples.File]
+	graves graves
+	faulty chan *sampleFile // that the disk does not give any more; the worker sets them aside
 
-	removals uint64    // series that the appender has removed: what was resolved before one may be gone
-	resolved []*series // of the batch that was applied last, by key; nil for a key without samples
+	// What follows is the appender's.
+
+	active   *generation // of the current view
+	older    core.Time   // no layer below the active generation has a sample after it
+	removals uint64      // series that were removed, and freezes: what was resolved before one may be gone
+	resolved []*series   // of the batch that was applied last, by key; nil for a key without samples
+	faults   []error     // of older layers, met while writing; the worker reports them
 
 	// Scratch of the appender.
 	ids     []index.ID
+	times   []core.Time
 	scratch []*series // what resolved is, unless that came with the keys
 }
 
-// series is one series and what its samples need to know.
-type series struct {
-	id     index.ID
-	key    core.SeriesKey
-	metric *metric
-	entity *entity
-
-	measured bool // not a forecast
-
-	mu   sync.RWMutex // guards head
-	head head
-}
-
-func newState(cacheBytes int) *state {
-	return &state{
-		index:   index.New(cacheBytes),
+// newState is the state that a manifest leaves off at, without its files.
+func newState(opts Options, m manifest) *state {
+	st := &state{
 		catalog: newCatalog(),
-		msgs:    &messages{sorted: sorted[message]{compare: compareMessages}},
-		props:   &properties{sorted[core.PropertyRecord]{compare: compareRecords}},
-		history: &history{rows: sorted[historyRow]{compare: compareRows}, events: map[string]struct{}{}},
-		series:  make([]*series, 1), // id 0 is no series
+		msgs:    newMessages(opts, m),
+		props:   newProperties(),
+		history: newHistory(m.Counters.History),
+		active:  newGeneration(m.Generation),
+		older:   settledNone,
+		faulty:  make(chan *sampleFile, 1),
 	}
+	st.catalog.versions = opts.Versions
+	st.graves.byID = newGraves(m.Graves)
+	st.views.change(func(next *view) { next.active = st.active })
+	return st
 }
 
-// all returns the series by id. The slice only grows and its elements are set once, so it may be read without a lock.
-func (st *state) all() []*series {
-	st.mu.RLock()
-	defer st.mu.RUnlock()
-	return st.series
+// shelves are where the state goes from memory.
+func (st *state) shelves(db *DB) []shelf {
+	return append([]shelf{newIndexShelf(db), sampleShelf{db}, messageShelf{db}}, st.tableShelves(db)...)
+}
+
+// load completes the state when its files are open.
+func (st *state) load(report *Report) error {
+	v := st.views.acquire()
+	defer st.views.release(v)
+	for _, f := range v.files {
+		st.older = max(st.older, f.file.Range().End-1)
+	}
+	for _, f := range st.msgs.views.current.Load().files {
+		st.msgs.older = max(st.msgs.older, f.file.Newest())
+	}
+	st.catalog.load(report)
+	return nil
+}
+
+// counters are where the numbers of arrival have come to.
+func (st *state) counters() counters {
+	return counters{Messages: st.msgs.arrivals, History: st.history.arrivals}
+}
+
+// stamp puts what is kept aside of the records among them, before they are frozen.
+func (st *state) stamp() {}
+
+// fresh is about how many bytes of the state are in no file nor frozen, unwritten those that are in no file.
+func (st *state) fresh() int64 {
+	_, messages := st.msgs.memory()
+	_, tables := st.tableBytes()
+	return st.views.current.Load().active.bytes.Load() + st.index.Bytes() + messages + tables
+}
+
+func (st *state) unwritten() int64 {
+	v := st.views.current.Load()
+	messages, _ := st.msgs.memory()
+	tables, _ := st.tableBytes()
+	n := v.active.bytes.Load() + st.index.Bytes() + messages + tables
+	if v.frozen != nil {
+		n += v.frozen.bytes.Load()
+	}
+	return n
 }
 
 // apply makes the stored batch b visible. The parts take effect in one order: documents, series deletes, property deletes, samples, messages,
@@ -80,24 +120,24 @@ func (st *state) apply(b *core.Batch, keys *encoder) error {
 	}
 	for _, k := range b.Removed {
 		if k.Type != core.EntityTagsType {
-			st.props.remove(&core.PropertyRecord{PropertyKey: k})
+			note(st.props.remove(k))
 		}
 	}
 	st.write(b, keys)
 	for _, m := range b.Messages {
 		st.catalog.ensureEntity(st.catalog.entity(m.Entity), m.Entity, b.Received)
-		st.msgs.add(m, b.Received)
+		note(st.msgs.add(m, b.Received))
 	}
 	for _, p := range b.Properties {
 		if p.Type != core.EntityTagsType {
-			st.props.merge(p)
+			note(st.props.merge(p))
 		} else { // keys and tags alike become tags of the entity; those that it comes with are no change of it
 			note(st.catalog.patchTags(p.Entity, append(p.Key[:len(p.Key):len(p.Key)], p.Tags...), b.Received))
 		}
 		st.catalog.ensureEntity(st.catalog.entity(p.Entity), p.Entity, b.Received)
 	}
 	for _, c := range b.Alerts {
-		st.history.add(c)
+		note(st.history.add(c))
 	}
 	return errors.Join(errs...)
 }
@@ -117,29 +157,54 @@ func (st *state) change(c core.DocChange, now core.Time) error {
 	case core.DocEntity:
 		st.dropAll(st.index.Select("", []string{c.Key}))
 		st.msgs.forget(c.Key)
-		st.props.forget(c.Key)
+		if err := st.props.forget(c.Key); err != nil {
+			return err
+		}
 		return st.catalog.replaceMember(c.Key, "", now)
 	}
 	return nil
 }
 
 func (st *state) dropAll(ids []index.ID) {
+	sc, done := st.look()
+	defer done()
 	for _, id := range ids {
-		s := st.series[id]
-		s.mu.Lock()
-		last, some := s.head.newest()
-		s.head = head{}
-		s.mu.Unlock()
+		key, known := st.keyOf(sc.view, id, nil)
+		last, some, err := sc.newest(id)
+		st.fault(err)
 		st.remove(id)
-		if some {
-			s.forgotten(last)
+		if some && known {
+			st.forgotten(&key, last)
 		}
 	}
 }
 
-// remove ends a series, which has no samples any more.
+// look returns a scanner of the current view for the appender, and what gives both back.
+func (st *state) look() (*scanner, func()) {
+	v := st.views.acquire()
+	sc := newScanner(v, st)
+	return sc, func() {
+		sc.close()
+		st.views.release(v)
+	}
+}
+
+// fault keeps an error of reading what is stored; the write goes on without it.
+func (st *state) fault(err error) {
+	if err != nil && len(st.faults) < maxListed {
+		st.faults = append(st.faults, err)
+	}
+}
+
+// remove ends a series. What layers hold of it is not found any more, and goes with the next compaction.
 func (st *state) remove(id index.ID) {
 	st.index.Remove(id)
+	if s := st.active.get(id); s != nil {
+		st.active.set(id, nil)
+		s.mu.Lock()
+		s.head = head{}
+		s.mu.Unlock()
+	}
 	st.removals++
 }
 
@@ -149,17 +214,26 @@ func (st *state) deleteSamples(d core.SeriesDelete) {
 	if id == index.None {
 		return
 	}
-	s := st.series[id]
-	s.mu.Lock()
-	before, had := s.head.newest()
-	s.head.delete(d.Range)
-	last, some := s.head.newest()
-	s.mu.Unlock()
-	if !some {
+	sc, done := st.look()
+	defer done()
+	before, had, err := sc.newest(id)
+	st.fault(err)
+	st.fault(sc.open(id, window{Range: d.Range}))
+	if sc.layered() {
+		st.graves.add(id, grave{d.Range, st.active.number})
+	}
+	if s := st.active.get(id); s != nil {
+		s.mu.Lock()
+		s.head.delete(d.Range)
+		s.mu.Unlock()
+	}
+	last, some, err := sc.newest(id)
+	st.fault(err)
+	if !some && err == nil {
 		st.remove(id)
 	}
 	if had && (!some || last < before) {
-		s.forgotten(before)
+		st.forgotten(&d.Key, before)
 	}
 }
 
@@ -178,15 +252,122 @@ func (st *state) write(b *core.Batch, keys *encoder) {
 			st.catalog.ensureMetric(s.metric, s.key.Metric, in.versioningOf(i), b.Received)
 			st.catalog.ensureEntity(s.entity, s.key.Entity, b.Received)
 		}
-		doc := s.metric.doc.Load()
-		last := b.Samples.Times[i]
+		i = st.writeRun(s, &in, i, b.Received)
+	}
+}
+
+// writeRun writes sample i and those behind it that are of the same series, and returns where the next one begins.
+func (st *state) writeRun(s *series, in *sides, i int, now core.Time) int {
+	all, first := in.batch, i
+	end, earliest, last := i, all.Times[i], all.Times[i]
+	for end < all.Len() && all.Series[end] == all.Series[i] {
+		earliest, last = min(earliest, all.Times[end]), max(last, all.Times[end])
+		end++
+	}
+	versioned := s.metric.doc.Load().Versioned
+	if earliest <= st.older && (versioned || in.textBefore(end) || !st.plain(s)) {
+		st.revive(s, all.Times[first:end])
+	}
+	bytes := int64(0)
+	s.mu.Lock()
+	for ; i < end; i++ {
+		w := in.take(i, versioned, now)
+		s.head.put(w)
+		bytes += w.bytes()
+	}
+	s.mu.Unlock()
+	st.active.note(last, int64(end-first), bytes)
+	st.written(s, last)
+	return end
+}
+
+// plain reports whether older layers hold nothing but numbers of a series: then a number simply takes the place of another.
+func (st *state) plain(s *series) bool {
+	st.settle(s)
+	return s.plain
+}
+
+// settle finds out what older layers hold of a series, unless that is known.
+func (st *state) settle(s *series) {
+	if s.settled != settledUnknown {
+		return
+	}
+	sc, done := st.look()
+	defer done()
+	s.settled, s.plain = settledNone, true
+	if err := sc.open(s.id, window{Range: core.AllTime}); err != nil {
+		st.fault(err)
+		return
+	}
+	for i := range sc.count {
+		src := &sc.sources[i]
+		if src.series == s {
+			continue
+		}
+		if last, some := src.last(); some {
+			s.settled = max(s.settled, last)
+		}
+		s.plain = s.plain && src.plain()
+	}
+}
+
+// revive brings what older layers hold at some times into the active generation, unless that has something there already: writes may build on it, to keep
+// or extend a text, or as one more version.
+func (st *state) revive(s *series, times []core.Time) {
+	st.settle(s)
+	st.times = st.times[:0]
+	for _, t := range times {
+		if t <= s.settled && !s.has(core.Range{Start: t, End: t + 1}) {
+			st.times = append(st.times, t)
+		}
+	}
+	if len(st.times) == 0 {
+		return
+	}
+	slices.Sort(st.times)
+	sc, done := st.look()
+	defer done()
+	w := window{Range: core.Range{Start: st.times[0], End: st.times[len(st.times)-1] + 1}, versions: true}
+	if err := sc.open(s.id, w); err != nil {
+		st.fault(err)
+		return
+	}
+	for {
+		b, ok, err := sc.next(w)
+		if err != nil || !ok {
+			st.fault(err)
+			return
+		}
 		s.mu.Lock()
-		for ; i < b.Samples.Len() && b.Samples.Series[i] == ref; i++ {
-			s.head.put(in.take(i, doc.Versioned, b.Received))
-			last = max(last, b.Samples.Times[i])
+		for w := range writesOf(b) {
+			if _, wanted := slices.BinarySearch(st.times, w.time); wanted {
+				s.head.put(w)
+			}
 		}
 		s.mu.Unlock()
-		s.written(last)
+	}
+}
+
+// writesOf yields the rows of a block as the writes that lead to them.
+func writesOf(b *core.Block) iter.Seq[write] {
+	return func(yield func(write) bool) {
+		texts, decimals, versions := b.Texts, b.Decimals, b.Versions
+		for i := range b.Times {
+			w := write{time: b.Times[i], value: b.Values[i], flags: core.HasValue}
+			if len(texts) > 0 && int(texts[0].Index) == i {
+				w.text, texts = &texts[0].Text, texts[1:]
+			}
+			if len(decimals) > 0 && int(decimals[0].Index) == i {
+				w.decimal, decimals = &decimals[0].Decimal, decimals[1:]
+			}
+			if len(versions) > 0 && int(versions[0].Index) == i {
+				v := newVersion(&versions[0], 0)
+				w.version, versions = &v, versions[1:]
+			}
+			if !yield(w) {
+				return
+			}
+		}
 	}
 }
 
@@ -208,33 +389,47 @@ func (st *state) lookup(keys *encoder) {
 
 // resolve returns the series of a key, made when there is none.
 func (st *state) resolve(keys *encoder, ref uint32) *series {
-	var s *series
-	if id := st.ids[ref]; id != index.None {
-		s = st.series[id]
-	} else if id = st.index.Lookup(keys.key(ref)); id != index.None { // a key that is in the batch twice
-		s = st.series[id]
-	} else {
-		s = st.create(string(keys.key(ref)))
+	id := st.ids[ref]
+	if id == index.None { // a key that is in the batch twice may be known by now
+		id = st.index.Lookup(keys.key(ref))
+	}
+	if id == index.None {
+		id = st.index.Add(string(keys.key(ref)))
+	}
+	s := st.active.get(id)
+	if s == nil {
+		s = st.enter(id, keys.key(ref))
 	}
 	st.resolved[ref] = s
 	return s
 }
 
-func (st *state) create(canonical string) *series {
-	key, _ := parseKey(canonical) // made by SeriesKey.Append, and names cannot hold separators
-	s := &series{key: key, metric: st.catalog.metric(key.Metric), entity: st.catalog.entity(key.Entity)}
-	_, kind, _, _ := key.Store()
-	s.measured = kind == core.Measured
-	// The slice comes first: who finds the id in the index finds the series.
-	st.mu.Lock()
-	s.id = index.ID(len(st.series))
-	st.series = append(st.series, s)
-	st.mu.Unlock()
-	id := st.index.Add(canonical)
-	if invariant.Enabled {
-		invariant.Check(id == s.id, "series %q has id %d in the index and %d in the table", canonical, id, s.id)
+// enter makes a series of the active generation.
+func (st *state) enter(id index.ID, canonical []byte) *series {
+	s := &series{id: id, settled: settledUnknown}
+	if old := st.views.current.Load().frozen.get(id); old != nil && string(old.key.Append(nil)) == string(canonical) {
+		s.key, s.metric, s.entity, s.measured = old.key, old.metric, old.entity, old.measured
+	} else {
+		s.key, _ = parseKey(string(canonical)) // made by SeriesKey.Append, and names cannot hold separators
+		s.metric, s.entity = st.catalog.metric(s.key.Metric), st.catalog.entity(s.key.Entity)
+		_, kind, _, _ := s.key.Store()
+		s.measured = kind == core.Measured
 	}
+	st.active.set(id, s)
+	st.active.bytes.Add(seriesBytes + int64(len(canonical)))
 	return s
+}
+
+// keyOf returns the key of a series; false when it is gone. buf is scratch.
+func (st *state) keyOf(v *view, id index.ID, buf []byte) (core.SeriesKey, bool) {
+	if s := v.active.get(id); s != nil {
+		return s.key, true
+	}
+	canonical, ok := st.index.Key(id, buf[:0])
+	if !ok {
+		return core.SeriesKey{}, false
+	}
+	return parseKey(string(canonical))
 }
 
 // sides walks the sparse columns beside the samples.
@@ -250,6 +445,12 @@ func (in *sides) versioningOf(i int) versioning {
 		return isVersioned
 	}
 	return notVersioned
+}
+
+// textBefore reports whether a sample before i, of those that are not taken yet, has a text.
+func (in *sides) textBefore(i int) bool {
+	t := in.batch.Texts
+	return in.texts < len(t) && int(t[in.texts].Index) < i
 }
 
 // take returns sample i as a write. Samples are taken in order.

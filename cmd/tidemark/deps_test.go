@@ -13,8 +13,8 @@ const module = "github.com/tidemark-db/tidemark/"
 // policy says which packages of ours each package may import. It is a statement of policy: change it on purpose, with the reason in
 // RATIONALE.md, in the same commit as the import. A package that is not named here may not exist; "*" allows anything.
 var policy = parsePolicy(`
-core core/glob core/invariant core/sql/ast storage/vfs storage/chunk wasm/abi wasm/meter plugins:
-core/calc core/dates core/auth core/search core/selfmetrics: core
+core core/glob core/invariant core/sql/ast storage/vfs wasm/abi wasm/meter plugins:
+core/calc core/dates core/auth core/search core/selfmetrics storage/chunk: core
 core/calc/forecast: core core/calc
 core/memstore: core core/filter core/glob
 core/storetest: core core/memstore
@@ -22,7 +22,7 @@ core/ingest: core core/filter core/glob
 core/command: core core/calc core/dates
 core/webhook: core core/dates core/glob
 core/filter: core core/glob core/dates
-core/query: core core/calc core/calc/forecast core/dates core/filter
+core/query: core core/calc core/calc/forecast core/dates core/filter core/glob
 core/network: core core/auth core/command core/line
 core/line: core core/calc core/command core/dates core/glob
 core/chart: core core/calc
@@ -32,8 +32,10 @@ core/sql/plan: core core/dates core/filter core/sql/ast
 core/sql/exec: core core/calc core/dates core/sql/plan
 core/sql: core core/sql/ast core/sql/parse core/sql/plan core/sql/exec
 core/api: core core/auth core/chart core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/webhook
-storage/journal storage/index: storage/vfs
-storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index
+storage/journal storage/index storage/table: storage/vfs
+storage/events: core storage/vfs
+storage/samples: core storage/vfs storage/chunk
+storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index storage/table storage/events storage/samples
 rules/outbox: core
 rules: core core/calc core/command core/dates core/filter core/glob rules/outbox
 rules/rulestest: core core/command core/dates core/filter core/glob core/memstore rules rules/outbox
@@ -56,7 +58,7 @@ github.com/VictoriaMetrics/fastcache: storage/index
 github.com/VictoriaMetrics/metrics: core/api cmd/tidemark
 github.com/tidwall/gjson: core/api core/webhook rules
 github.com/goccy/go-yaml: cmd/tidemark rules wasm
-github.com/klauspost/compress: core/api storage
+github.com/klauspost/compress: core/api storage storage/chunk storage/events storage/table
 github.com/alecthomas/kong: cmd/tidemark
 gonum.org/v1/gonum: core/calc/forecast
 gonum.org/v1/plot: core/chart

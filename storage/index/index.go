@@ -1,23 +1,15 @@
-// Package index finds series by name: canonical key bytes to id, metric or entity to the ids of their series in key order, and the tag names in use.
-//
-// The truth is in three places that never disagree: the table of keys by id, the sorted run of all ids with its small unsorted part, and
-// the postings. In front of the run stands a fastcache of hot keys outside the Go heap. That cache may drop or confuse entries, so each hit is
-// verified against the table of keys, and a miss falls through to the run: it can make a lookup slow, never wrong.
-//
-// Keys have the canonical form `metric 00 entity 00 (tag 01 value 00)*`. One writer at a time may call Add and Remove; everything else may run beside it.
 package index
 
 import (
-	"encoding/binary"
-	"iter"
-	"slices"
-	"strings"
+	"errors"
+	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"github.com/VictoriaMetrics/fastcache"
 )
 
-// ID numbers a series from 1, in order of creation. An id is never given twice in the life of an Index.
+// ID numbers a series from 1, in order of creation. An id is never given twice in the life of a database.
 type ID uint32
 
 // None is the id of no series.
@@ -26,33 +18,102 @@ const None ID = 0
 // MinCacheBytes is the smallest cache that fastcache can make: 512 buckets of one 64 KiB chunk each.
 const MinCacheBytes = 32 << 20
 
-// mergeAt is the least number of unsorted keys that is worth a merge into the sorted run; above it an eighth of the run is, so that each
-// key moves some eight times in all.
-const mergeAt = 1024
-
-// Index is the mutable index of one database.
+// Index is the index of one database.
 type Index struct {
 	cache *fastcache.Cache
+	seed  maphash.Seed
 
-	mu       sync.RWMutex // guards all below; posting.mu is taken inside it, never around it
-	keys     []string     // by id; a removed key stays until the run is rid of it
-	alive    []bool       // by id
-	run      []ID         // sorted by key; may hold removed ids
-	fresh    map[string]ID
-	live     int
-	metrics  map[string]*posting
-	entities map[string]*posting
-	tags     map[string]int // series that have the tag
+	// renames counts renames that have begun. A reader that finds it changed may have missed a series on its way from one layer to another.
+	renames atomic.Uint64
+
+	mu      sync.RWMutex // guards all below
+	memory  *part
+	frozen  *layer  // nil when there is none
+	stack   *layers // the runs
+	live    int
+	next    ID
+	numbers uint32 // of the next layer
+	notice  func(*Run, error)
 }
 
-// New makes an empty index with a cache of at least MinCacheBytes. Close gives the cache's memory back.
-func New(cacheBytes int) *Index {
-	return &Index{cache: fastcache.New(max(cacheBytes, MinCacheBytes)), keys: make([]string, 1), alive: make([]bool, 1), fresh: map[string]ID{},
-		metrics: map[string]*posting{}, entities: map[string]*posting{}, tags: map[string]int{}}
+// New makes an empty index without runs, with a cache of at least MinCacheBytes. Close gives the cache's memory back.
+func New(cacheBytes int) *Index { return Open(cacheBytes, nil, 1) }
+
+// Open makes an index of runs, from old to new, which belong to it from then on. next is the lowest id that may be given. What newer runs make void in
+// older ones is looked up now: a microsecond for each id.
+func Open(cacheBytes int, runs []*Run, next ID) *Index {
+	x := &Index{cache: fastcache.New(max(cacheBytes, MinCacheBytes)), seed: maphash.MakeSeed(), next: max(next, 1), numbers: uint32(len(runs))}
+	x.memory = newPart(x.seed)
+	list, _ := stackUp(runs) // damage is remembered by the run
+	for _, l := range list {
+		x.live += l.run.Len() - l.stale
+		if l.run.high >= x.next {
+			x.next = l.run.high + 1
+		}
+	}
+	x.stack = newLayers(list)
+	return x
 }
 
-// Close releases the cache. The index stays usable, only slower.
-func (x *Index) Close() { x.cache.Reset() }
+// Close releases the cache and closes the runs. Of an index without runs everything else stays usable.
+func (x *Index) Close() {
+	x.cache.Reset()
+	x.mu.Lock()
+	before := x.swap(nil)
+	x.mu.Unlock()
+	before.release()
+	for _, l := range before.list {
+		if err := l.run.Close(); err != nil {
+			l.run.fail(err)
+		}
+	}
+}
+
+// OnDamage sets what is called with the first damage that is found in each run. It is called by whoever reads, sometimes under locks of the index, and must
+// not call the index. Damage that was found before is told at once.
+func (x *Index) OnDamage(f func(*Run, error)) {
+	x.mu.Lock()
+	x.notice = f
+	list := x.stack.list
+	for _, l := range list {
+		x.watch(l.run)
+	}
+	x.mu.Unlock()
+	for _, l := range list {
+		if err := l.run.Err(); err != nil {
+			f(l.run, err)
+		}
+	}
+}
+
+func (x *Index) watch(r *Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noticed = x.notice
+}
+
+// Err returns what is known to be damaged in the runs, nil when nothing is. While it is not nil, a key that is not found may be one that cannot be read.
+func (x *Index) Err() error {
+	x.mu.RLock()
+	list := x.stack.list
+	x.mu.RUnlock()
+	var errs []error
+	for _, l := range list {
+		errs = append(errs, l.run.Err())
+	}
+	return errors.Join(errs...)
+}
+
+// Runs returns the runs, from old to new.
+func (x *Index) Runs() []*Run {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	runs := make([]*Run, len(x.stack.list))
+	for i, l := range x.stack.list {
+		runs[i] = l.run
+	}
+	return runs
+}
 
 // CacheStats is what the cache of hot keys holds.
 type CacheStats struct {
@@ -74,157 +135,131 @@ func (x *Index) Len() int {
 	return x.live
 }
 
-// Lookup returns the id of a canonical key, None when there is no such series.
-func (x *Index) Lookup(key []byte) ID {
+// Next returns the lowest id that was never given.
+func (x *Index) Next() ID {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.lookup(key)
+	return x.next
 }
 
-// LookupAll sets ids[i] to the id of the i-th key, under one lock. The keys lie one after the other in arena; ends holds where each one ends.
-func (x *Index) LookupAll(arena []byte, ends []int, ids []ID) {
+// Bytes estimates the heap of the memory part and the frozen one.
+func (x *Index) Bytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	start := 0
-	for i, end := range ends {
-		ids[i] = x.lookup(arena[start:end])
-		start = end
+	total := x.memory.bytes()
+	if x.frozen != nil {
+		total += x.frozen.part.bytes()
 	}
+	return total
 }
 
-func (x *Index) lookup(key []byte) ID {
-	var buf [4]byte
-	if hit := x.cache.Get(buf[:0], key); len(hit) == 4 {
-		id := ID(binary.LittleEndian.Uint32(hit))
-		if int(id) < len(x.keys) && x.alive[id] && x.keys[id] == string(key) {
-			return id
-		}
-	}
-	id := x.slowLookup(key)
-	if id != None {
-		x.remember(key, id)
-	}
-	return id
-}
-
-func (x *Index) slowLookup(key []byte) ID {
-	if id, ok := x.fresh[string(key)]; ok {
-		return id
-	}
-	at, ok := slices.BinarySearchFunc(x.run, key, func(id ID, key []byte) int { return strings.Compare(x.keys[id], string(key)) })
-	if !ok || !x.alive[x.run[at]] {
-		return None
-	}
-	return x.run[at]
-}
-
-// remember puts a key into the cache, which copies it and takes nothing above 64 KiB.
-func (x *Index) remember(key []byte, id ID) {
-	var buf [4]byte
-	binary.LittleEndian.PutUint32(buf[:], uint32(id))
-	x.cache.Set(key, buf[:])
-}
-
-// Add makes a series. The key must not be in the index; it is kept and must not point into memory that changes.
+// Add makes a series. The key must not be in the index, and is copied. It returns None, and does nothing, when the key is longer than MaxKeyBytes or all
+// ids are given.
 func (x *Index) Add(key string) ID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	id := ID(len(x.keys))
-	x.keys, x.alive = append(x.keys, key), append(x.alive, true)
-	x.fresh[key] = id
+	if len(key) > MaxKeyBytes || x.next == ^ID(0) {
+		return None
+	}
+	id := x.next
+	x.next++
+	x.memory.add(key, id)
 	x.live++
-	postingOf(x.metrics, metricOf(key)).add(id)
-	postingOf(x.entities, entityOf(key)).add(id)
-	for tag := range tagNames(key) {
-		x.tags[tag]++
-	}
-	if len(x.fresh) > max(mergeAt, len(x.run)/8) {
-		x.merge()
-	}
 	return id
+}
+
+// Reserve makes next the lowest id that may be given, unless a higher one is already.
+func (x *Index) Reserve(next ID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.next = max(x.next, next)
+}
+
+// Restore is Add with a given id, which is not below Next.
+func (x *Index) Restore(id ID, key string) {
+	x.Reserve(id)
+	x.Add(key)
 }
 
 // Remove ends a series; its id finds nothing from then on.
 func (x *Index) Remove(id ID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if int(id) >= len(x.keys) || !x.alive[id] {
+	if !x.take(id) {
 		return
 	}
-	key := x.keys[id]
-	x.cache.Del([]byte(key))
-	if x.fresh[key] == id {
-		delete(x.fresh, key)
-		x.keys[id] = ""
-	}
-	x.alive[id] = false
 	x.live--
-	x.dropFrom(x.metrics, metricOf(key))
-	x.dropFrom(x.entities, entityOf(key))
-	for tag := range tagNames(key) {
-		if x.tags[tag]--; x.tags[tag] == 0 {
-			delete(x.tags, tag)
+	x.sweep()
+}
+
+// Rename gives a series another key, which must not be in the index. It returns false, and does nothing, when there is no such series or the key is
+// longer than MaxKeyBytes.
+func (x *Index) Rename(id ID, key string) bool {
+	if len(key) > MaxKeyBytes {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.renames.Add(1) // before anything is stale
+	if !x.take(id) {
+		return false
+	}
+	x.memory.add(key, id)
+	x.sweep()
+	return true
+}
+
+// sweep copies the memory part when most of it is dead.
+func (x *Index) sweep() {
+	if x.memory.mostlyDead() {
+		x.memory = x.memory.compact()
+	}
+}
+
+// take ends the entry of an id in the layer that has it.
+func (x *Index) take(id ID) bool {
+	if i := x.memory.byID(id); i != none {
+		x.memory.kill(i)
+		return true
+	}
+	if l := x.frozen; l != nil {
+		if i := l.part.byID(id); i != none && !l.marks.has(i) {
+			l.mark(i, l.part.n, l.part.key(i))
+			x.memory.gone = append(x.memory.gone, id)
+			return true
 		}
 	}
-	if len(x.run)+len(x.fresh) > mergeAt+2*x.live {
-		x.merge()
+	rd := newReader(nil)
+	defer rd.done()
+	l, _, ok := x.stack.find(rd, id)
+	if !ok {
+		return false
 	}
-}
-
-func metricOf(key string) string {
-	metric, _, _ := strings.Cut(key, "\x00")
-	return metric
-}
-
-func entityOf(key string) string {
-	_, rest, _ := strings.Cut(key, "\x00")
-	return metricOf(rest)
-}
-
-// tagNames yields the tag names of a key.
-func tagNames(key string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		_, rest, _ := strings.Cut(key, "\x00")
-		_, rest, _ = strings.Cut(rest, "\x00")
-		for rest != "" {
-			var tag string
-			tag, rest, _ = strings.Cut(rest, "\x00")
-			if name, _, _ := strings.Cut(tag, "\x01"); !yield(name) {
-				return
-			}
-		}
+	if err := l.void(rd, id); err != nil {
+		l.run.fail(err)
 	}
-}
-
-// merge moves the unsorted keys into the run and leaves the removed ids out of it.
-func (x *Index) merge() {
-	added := make([]ID, 0, len(x.fresh))
-	for _, id := range x.fresh {
-		added = append(added, id)
-	}
-	x.sort(added)
-	run := make([]ID, 0, x.live)
-	for _, id := range x.run {
-		if !x.alive[id] {
-			x.keys[id] = ""
-			continue
-		}
-		for len(added) > 0 && x.keys[added[0]] < x.keys[id] {
-			run, added = append(run, added[0]), added[1:]
-		}
-		run = append(run, id)
-	}
-	x.run = append(run, added...)
-	clear(x.fresh)
-}
-
-func (x *Index) sort(ids []ID) {
-	slices.SortFunc(ids, func(a, b ID) int { return strings.Compare(x.keys[a], x.keys[b]) })
+	x.memory.gone = append(x.memory.gone, id)
+	return true
 }
 
 // HasTag reports whether any series has a tag of this name.
 func (x *Index) HasTag(name string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.tags[name] > 0
+	if x.memory.tags[name] > 0 || x.frozen != nil && x.frozen.part.tags[name] > x.frozen.lost[name] {
+		return true
+	}
+	rd := newReader(nil)
+	defer rd.done()
+	for _, l := range x.stack.list {
+		rd.use(l.run)
+		numbers, found, err := l.run.tags.lookup(rd, []byte(name))
+		if err != nil {
+			l.run.fail(err)
+		}
+		if found && numbers[0] > uint64(l.lost[name]) {
+			return true
+		}
+	}
+	return false
 }

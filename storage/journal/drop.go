@@ -75,6 +75,46 @@ func (j *Journal) retire(s *segment, recycle bool) error {
 	return err
 }
 
+// Turn ends the active segment: the next frame begins a new one, so that DropBefore can give up all before it.
+func (j *Journal) Turn() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mu.closed || j.mu.active == nil || j.mu.active.empty() {
+		return nil
+	}
+	return j.abandon()
+}
+
+// Trim gives back the room of files that hold no frames: the spares, and the end of the active segment, when all its frames are durable. The next frame
+// begins a new one.
+func (j *Journal) Trim() error {
+	j.dropping.Lock()
+	defer j.dropping.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mu.closed {
+		return ErrClosed
+	}
+	var errs []error
+	for _, spare := range j.mu.spares {
+		errs = append(errs, j.fs.Remove(spare))
+	}
+	j.mu.spares = nil
+	if s := j.mu.active; s != nil && !s.syncing && !s.dirty() && !s.empty() {
+		j.mu.active = nil
+		if err := s.file.Truncate(s.end); err != nil {
+			errs = append(errs, err)
+		} else {
+			s.size = s.end
+		}
+		errs = append(errs, s.closeFile())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("journal: trim %s: %w", j.dir, err)
+	}
+	return nil
+}
+
 // adoptSpares takes over the spare files found at Open. Only those are kept that were certainly not in use when the last process died.
 func (j *Journal) adoptSpares(v *survey) {
 	highest := uint64(0)

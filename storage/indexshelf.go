@@ -1,0 +1,39 @@
+package storage
+
+import (
+	"io"
+
+	"github.com/tidemark-db/tidemark/storage/index"
+)
+
+// newIndexShelf is the shelf of the index, which closes its runs itself when their last reader is done. The index is made when all its runs are open.
+func newIndexShelf(db *DB) shelf {
+	return &files[*index.Run]{name: kindIndex, ops: fileOps[*index.Run]{
+		freeze: func() bool { return db.index.Freeze() },
+		write:  func(w io.Writer) error { return db.index.WriteFrozen(w) },
+		open:   func(path string) (*index.Run, error) { return index.OpenRun(db.fs, path) },
+		close:  func(*index.Run) error { return nil },
+		adopt: func(r *index.Run) {
+			if db.index == nil {
+				db.runs = append(db.runs, r)
+			} else {
+				db.index.Adopt(r)
+			}
+		},
+		plan:    func() []*index.Run { return db.index.PlanMerge() },
+		merge:   func(w io.Writer, old []*index.Run) error { return index.MergeRuns(w, old, db.index.BelowOf(old)) },
+		replace: func(old []*index.Run, merged *index.Run) { db.index.Replace(old, merged) },
+	}}
+}
+
+// openIndex makes the index of the runs that were opened.
+func (st *state) openIndex(opts Options, next index.ID) {
+	st.index = index.Open(opts.CacheBytes, st.runs, next)
+	st.runs = nil
+}
+
+// alive reports whether there is a series of that number.
+func (st *state) alive(id index.ID) bool {
+	_, ok := st.index.Key(id, nil)
+	return ok
+}

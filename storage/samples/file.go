@@ -1,0 +1,241 @@
+package samples
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sort"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/chunk"
+	"github.com/tidemark-db/tidemark/storage/vfs"
+)
+
+// File is an open file. All methods may be called concurrently.
+type File struct {
+	path  string
+	m     vfs.Mapping
+	size  int64
+	tail  tail
+	pages []pageRef
+}
+
+// Open maps the file at path and reads its page list. The blocks are not looked at.
+func Open(fs vfs.FS, path string) (*File, error) {
+	f, err := fs.Open(path, vfs.ReadOnly)
+	if err != nil {
+		return nil, fmt.Errorf("samples: open: %w", err)
+	}
+	defer f.Close() // read only; the mapping outlives it
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("samples: size of %s: %w", path, err)
+	}
+	if size < headerSize+2*tailSize {
+		return nil, &DamageError{path, 0, fmt.Errorf("%d bytes are too few", size)}
+	}
+	m, err := f.Map(size)
+	if err != nil {
+		return nil, fmt.Errorf("samples: map %s: %w", path, err)
+	}
+	out := &File{path: path, m: m, size: size}
+	if err := out.readEnds(); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return out, nil
+}
+
+// readEnds reads the tail and the page list, or their copies. The header is for those who wonder what the file is.
+func (f *File) readEnds() error {
+	parse := func(b []byte) (err error) {
+		f.tail, err = parseTail(b, f.size)
+		return err
+	}
+	at := f.size - tailSize
+	err := f.m.View(at, tailSize, parse)
+	if err != nil && f.m.View(at-tailSize, tailSize, parse) == nil {
+		err = nil
+	}
+	if err == nil {
+		at = f.tail.list
+		err = f.m.View(at, int64(f.tail.listLength), f.readPages)
+		if err != nil && f.m.View(at+int64(f.tail.listLength), int64(f.tail.listLength), f.readPages) == nil {
+			err = nil
+		}
+	}
+	if err != nil {
+		return &DamageError{f.path, at, err}
+	}
+	return nil
+}
+
+func (f *File) readPages(b []byte) error {
+	if checksum(b) != f.tail.listSum || len(b)%pageRefSize != 0 {
+		return fmt.Errorf("the page list does not match its checksum")
+	}
+	pages := make([]pageRef, 0, len(b)/pageRefSize)
+	for ; len(b) > 0; b = b[pageRefSize:] {
+		p := parsePageRef(b)
+		if p.offset < headerSize || p.offset+int64(p.length) > f.tail.list || p.last < p.first {
+			return fmt.Errorf("a page lies outside of the file")
+		}
+		pages = append(pages, p)
+	}
+	f.pages = pages
+	return nil
+}
+
+// Close gives the mapping back when the last view has ended.
+func (f *File) Close() error { return f.m.Close() }
+
+// Path is where the file was opened.
+func (f *File) Path() string { return f.path }
+
+// Size is the length of the file in bytes.
+func (f *File) Size() int64 { return f.size }
+
+// Range contains the times of all rows.
+func (f *File) Range() core.Range { return f.tail.Range }
+
+// Rows and Series count what is in the file.
+func (f *File) Rows() uint64   { return f.tail.Rows }
+func (f *File) Series() uint64 { return f.tail.Series }
+
+// Generation is that of the newest samples, Oldest that of the oldest: both as the Writer was told.
+func (f *File) Generation() uint64 { return f.tail.Generation }
+func (f *File) Oldest() uint64     { return f.tail.Oldest }
+
+// Cursor remembers the directory page that was read last, for those who ask for one series after the other. The zero value is ready; it serves one
+// file and one goroutine.
+type Cursor struct {
+	page    int // plus one
+	entries []Entry
+}
+
+// Reset makes the cursor ready for another file.
+func (c *Cursor) Reset() { c.page = 0 }
+
+// load reads page i into the cursor.
+func (f *File) load(c *Cursor, i int) error {
+	if c.page == i+1 {
+		return nil
+	}
+	c.page = 0
+	p := &f.pages[i]
+	err := f.m.View(p.offset, int64(p.length), func(b []byte) (err error) {
+		c.entries, err = parsePage(c.entries[:0], b, p.offset)
+		return err
+	})
+	if err != nil {
+		return &DamageError{f.path, p.offset, err}
+	}
+	c.page = i + 1
+	return nil
+}
+
+// Find appends to dst the entries of a series that overlap r, in order of time.
+func (f *File) Find(c *Cursor, id ID, r core.Range, dst []Entry) ([]Entry, error) {
+	if f.tail.Range.Intersect(r).Empty() {
+		return dst, nil
+	}
+	i := sort.Search(len(f.pages), func(i int) bool { return f.pages[i].last >= id })
+	for ; i < len(f.pages) && f.pages[i].first <= id; i++ {
+		if err := f.load(c, i); err != nil {
+			return dst, err
+		}
+		at := sort.Search(len(c.entries), func(i int) bool { return c.entries[i].ID >= id })
+		for ; at < len(c.entries) && c.entries[at].ID == id; at++ {
+			if e := &c.entries[at]; e.Overlaps(r) {
+				dst = append(dst, *e)
+			}
+		}
+	}
+	return dst, nil
+}
+
+// Entries yields the whole directory, in the order of the file.
+func (f *File) Entries() iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		var c Cursor
+		for i := range f.pages {
+			if err := f.load(&c, i); err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			for at := range c.entries {
+				if !yield(&c.entries[at], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Read decodes a block into the columns of b, whose memory it uses again; the key is left alone.
+func (f *File) Read(e *Entry, d *chunk.Decoder, b *core.Block) error {
+	err := f.m.View(e.offset, int64(e.length), func(raw []byte) error { return decode(raw, e, d, b) })
+	if err != nil {
+		return &DamageError{f.path, e.offset, err}
+	}
+	return nil
+}
+
+func decode(raw []byte, e *Entry, d *chunk.Decoder, b *core.Block) (err error) {
+	r, err := open(raw)
+	if err != nil {
+		return err
+	}
+	if times := r.take(r.uvarint()); e.Count == 1 {
+		b.Times = append(b.Times[:0], e.First)
+	} else if b.Times, err = d.Times(b.Times[:0], times, e.Count); err != nil {
+		return err
+	}
+	b.Texts, b.Decimals, b.Versions = b.Texts[:0], b.Decimals[:0], b.Versions[:0]
+	if e.Flags&HasSides != 0 {
+		if b.Texts, err = d.Texts(b.Texts, r.take(r.uvarint()), e.Count); err != nil {
+			return err
+		}
+		if b.Decimals, err = d.Decimals(b.Decimals, r.take(r.uvarint()), e.Count); err != nil {
+			return err
+		}
+		if b.Versions, err = d.Versions(b.Versions, r.take(r.uvarint()), e.Count); err != nil {
+			return err
+		}
+	}
+	if r.failed {
+		return errShort
+	}
+	b.Values, err = d.Values(b.Values[:0], r.b, e.Count)
+	return err
+}
+
+var errShort = errors.New("a block ends early")
+
+// open checks the checksum of a block and returns what is behind it.
+func open(raw []byte) (reader, error) {
+	if len(raw) < 5 {
+		return reader{}, errShort
+	}
+	if sum := uint32(raw[0]) | uint32(raw[1])<<8 | uint32(raw[2])<<16 | uint32(raw[3])<<24; sum != checksum(raw[4:]) {
+		return reader{}, errors.New("a block does not match its checksum")
+	}
+	return reader{b: raw[4:]}, nil
+}
+
+// Raw appends the bytes of a block to dst, for Writer.Copy.
+func (f *File) Raw(e *Entry, dst []byte) ([]byte, error) {
+	start := len(dst)
+	err := f.m.View(e.offset, int64(e.length), func(raw []byte) error {
+		if _, err := open(raw); err != nil {
+			return err
+		}
+		dst = append(dst[:start], raw...)
+		return nil
+	})
+	if err != nil {
+		return dst[:start], &DamageError{f.path, e.offset, err}
+	}
+	return dst, nil
+}
