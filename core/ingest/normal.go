@@ -59,11 +59,17 @@ func normalName(name string) (normal string, ok bool) {
 
 // normalValue returns a value in its stored form, trimmed; ok is false when it holds a byte that separates the parts of a series key, or is not UTF-8.
 func normalValue(value string) (normal string, ok bool) {
-	if n := len(value); n > 0 && (edge(value[0]) || edge(value[n-1])) {
-		value = strings.TrimFunc(value, isMargin)
-	}
+	value = trimmed(value)
 	class := classOf(value)
 	return value, class&separator == 0 && (class&wide == 0 || utf8.ValidString(value))
+}
+
+// trimmed cuts blanks and control characters at both ends, which hardly any text has.
+func trimmed(s string) string {
+	if n := len(s); n == 0 || !edge(s[0]) && !edge(s[n-1]) {
+		return s
+	}
+	return strings.TrimFunc(s, isMargin)
 }
 
 // edge reports whether a first or last byte can belong to something that is trimmed.

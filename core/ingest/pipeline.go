@@ -140,9 +140,9 @@ func (p *Pipeline) wait(ctx context.Context, at core.Position, b *core.Batch) {
 	if p.passer == nil || p.opts.RulesWait < 0 || door == core.DoorRule || door == core.DoorSystem {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.opts.RulesWait)
-	defer cancel()
-	if err := p.passer.Passed(ctx, at, b); err != nil && core.CodeOf(err) != core.Canceled {
+	limit := &patience{Context: ctx, span: p.opts.RulesWait}
+	defer limit.end()
+	if err := p.passer.Passed(limit, at, b); err != nil && core.CodeOf(err) != core.Canceled {
 		p.opts.Logger.Warn("rule engine did not confirm a batch", "position", uint64(at), "error", err)
 	}
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -28,7 +27,7 @@ func (a *acceptance) acceptMessage(m *core.Message) error {
 	if err := checkTime(m.Time); err != nil {
 		return err
 	}
-	m.Entity = strings.TrimFunc(m.Entity, isMargin)
+	m.Entity = trimmed(m.Entity)
 	if err := setName(&m.Entity, "entity"); err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (a *acceptance) acceptMessage(m *core.Message) error {
 		return err
 	}
 	// Unlike the text of a sample, that of a message is trimmed.
-	m.Text = strings.TrimFunc(normalText(m.Text), isMargin)
+	m.Text = trimmed(normalText(m.Text))
 	if m.Severity > core.Fatal {
 		return invalid("Unknown severity %d", m.Severity)
 	}
@@ -55,7 +54,7 @@ func (a *acceptance) acceptMessage(m *core.Message) error {
 
 // setOptionalName is setName for the type and source of a message, which may be empty.
 func setOptionalName(name *string, kind string) error {
-	if *name = strings.TrimFunc(*name, isMargin); *name == "" {
+	if *name = trimmed(*name); *name == "" {
 		return nil
 	}
 	return setName(name, kind)
@@ -64,10 +63,10 @@ func setOptionalName(name *string, kind string) error {
 // trimNames trims the names of message tags, which unlike other names may come with margins.
 func trimNames(tags core.Tags) core.Tags {
 	for i, t := range tags {
-		if trimmed := strings.TrimFunc(t.Name, isMargin); trimmed != t.Name {
+		if len(trimmed(t.Name)) != len(t.Name) {
 			out := append(core.Tags(nil), tags...)
 			for j := i; j < len(out); j++ {
-				out[j].Name = strings.TrimFunc(out[j].Name, isMargin)
+				out[j].Name = trimmed(out[j].Name)
 			}
 			return out
 		}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // parameter is one name=value pair, decoded.
@@ -20,6 +21,12 @@ type query struct {
 	raw    string
 	params parameters
 	filter *tagFilter // nil: not compiled yet
+	rank   ranking    // of the leaves of the last request with it
+}
+
+// size is about how much memory q holds on to, besides the few kilobytes of its text. The names are parts of one text, which counts where it was made.
+func (q *query) size() int {
+	return cap(q.rank.names)*int(unsafe.Sizeof("")) + cap(q.rank.order)*4
 }
 
 // maxQuery bounds what is kept of a query string.

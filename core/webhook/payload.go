@@ -1,9 +1,7 @@
 package webhook
 
 import (
-	"bytes"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,13 +28,12 @@ type flat struct {
 	spent    int // bytes of all paths made
 
 	// The state of a walk over JSON. Names are collected as bytes and become one string at its end, of which those of the leaves are parts.
+	json       string // what is walked over
 	path, name []byte // of the value that is being read
 	text       []byte // paths and names of the leaves read, one after another
 	places     []place
-	index      int // of the next element of the array that is being read
 	err        error
-	member     func(key, v gjson.Result) bool // f.addMember, bound once: a walk makes no closures
-	element    func(key, v gjson.Result) bool // f.addElement
+	known      string // the text of the body before: a service fills in the same form each time
 }
 
 // place is where flat.text holds the path and the name of a leaf; a name that equals the path has no bytes of its own.
@@ -45,15 +42,12 @@ type place struct{ path, name, end int }
 // reset makes f ready for a request. It keeps nothing that points into the one before.
 func (f *flat) reset(maxDepth int) {
 	clear(f.leaves)
-	f.leaves, f.maxDepth, f.spent = f.leaves[:0], maxDepth, 0
-	if f.member == nil {
-		f.member, f.element = f.addMember, f.addElement
-	}
+	f.leaves, f.maxDepth, f.spent, f.json = f.leaves[:0], maxDepth, 0, ""
 }
 
 // size is about how much memory f holds on to.
 func (f *flat) size() int {
-	return cap(f.leaves)*int(unsafe.Sizeof(leaf{})) + cap(f.places)*int(unsafe.Sizeof(place{})) + cap(f.path) + cap(f.name) + cap(f.text)
+	return cap(f.leaves)*int(unsafe.Sizeof(leaf{})) + cap(f.places)*int(unsafe.Sizeof(place{})) + cap(f.path) + cap(f.name) + cap(f.text) + len(f.known)
 }
 
 const (
@@ -82,87 +76,6 @@ func (f *flat) addParameters(params parameters) error {
 	return nil
 }
 
-// flatten appends the scalars below v. path and name are those of v, empty at the root.
-func (f *flat) flatten(v gjson.Result, path, name string) error {
-	f.path, f.name = append(f.path[:0], path...), append(f.name[:0], name...)
-	f.text, f.places, f.err = f.text[:0], f.places[:0], nil
-	first := len(f.leaves)
-	f.descend(v)
-	text := string(f.text)
-	for i, at := range f.places {
-		one := &f.leaves[first+i]
-		one.path, one.name = text[at.path:at.name], text[at.name:at.end]
-		if one.name == "" {
-			one.name = one.path
-		}
-	}
-	return f.err
-}
-
-// descend reads what is in an object or array. The recursion is as deep as the JSON, which parseJSON has limited.
-func (f *flat) descend(v gjson.Result) {
-	if !v.IsArray() {
-		v.ForEach(f.member)
-		return
-	}
-	outer := f.index
-	f.index = 0
-	v.ForEach(f.element)
-	f.index = outer
-}
-
-// addElement takes one element of an array.
-func (f *flat) addElement(_, v gjson.Result) bool {
-	path, name := len(f.path), len(f.name)
-	f.path = append(strconv.AppendInt(append(f.path, '['), int64(f.index), 10), ']')
-	f.name = append(f.name, f.path[path:]...)
-	f.index++
-	return f.add(v, path, name)
-}
-
-// addMember takes one member of an object.
-func (f *flat) addMember(key, v gjson.Result) bool {
-	path, name := len(f.path), len(f.name)
-	if path > 0 {
-		f.path, f.name = append(f.path, '.'), append(f.name, '.')
-	}
-	f.path, f.name = append(f.path, key.Str...), append(f.name, tagName(key.Str)...)
-	return f.add(v, path, name)
-}
-
-// add appends a scalar, or descends, and goes back to the outer value, whose path and name have the given lengths.
-func (f *flat) add(v gjson.Result, path, name int) bool {
-	f.err = f.spend(len(f.path) + len(f.name))
-	switch {
-	case f.err != nil:
-		return false
-	case v.Type == gjson.JSON:
-		f.descend(v)
-	case v.Type != gjson.Null:
-		f.addLeaf(v)
-	}
-	f.path, f.name = f.path[:path], f.name[:name]
-	return f.err == nil
-}
-
-// addLeaf appends a scalar.
-func (f *flat) addLeaf(v gjson.Result) {
-	one := leaf{value: v.Raw} // numbers keep their literal text
-	if v.Type == gjson.String {
-		one.raw, one.text = v.Str, true
-		one.value = cleanValue(unquote(trimMargin(v.Str)))
-	}
-	f.leaves = append(f.leaves, one)
-	at := place{path: len(f.text)}
-	f.text = append(f.text, f.path...)
-	at.name = len(f.text)
-	if !bytes.Equal(f.path, f.name) {
-		f.text = append(f.text, f.name...)
-	}
-	at.end = len(f.text)
-	f.places = append(f.places, at)
-}
-
 // spend accounts for one more path, before it is kept.
 func (f *flat) spend(bytes int) error {
 	f.spent += bytes
@@ -174,10 +87,22 @@ func (f *flat) spend(bytes int) error {
 
 // find returns the index of a leaf by its path: as sent, else ignoring case, else as a tag name; -1 when there is none.
 func (f *flat) find(path string) int {
-	if i := slices.IndexFunc(f.leaves, func(l leaf) bool { return l.path == path }); i >= 0 {
-		return i
+	for i := range f.leaves {
+		if f.leaves[i].path == path {
+			return i
+		}
 	}
 	return slices.IndexFunc(f.leaves, func(l leaf) bool { return strings.EqualFold(l.path, path) || strings.EqualFold(l.name, path) })
+}
+
+// holds reports whether a text of the payload is exactly this one.
+func (f *flat) holds(text string) bool {
+	for i := range f.leaves {
+		if f.leaves[i].raw == text {
+			return true
+		}
+	}
+	return false
 }
 
 // expand replaces a leaf that holds a JSON object or array by what is in it; any other text stays a leaf.
@@ -189,14 +114,13 @@ func (f *flat) expand(at int) error {
 	if depth(one.raw, f.maxDepth) > f.maxDepth {
 		return tooDeep(f.maxDepth)
 	}
-	root, err := parseJSON(one.raw, f.maxDepth)
-	if err != nil {
+	if checkJSON(one.raw, f.maxDepth) != nil {
 		return nil // text that only looks like JSON is an ordinary tag
 	}
 	// The children take the place of their parent, so that document order still decides between equal names.
 	rest := slices.Clone(f.leaves[at+1:])
 	f.leaves = f.leaves[:at]
-	if err := f.flatten(root, one.path, one.name); err != nil {
+	if err := f.flatten(one.raw, one.path, one.name); err != nil {
 		return err
 	}
 	f.leaves = append(f.leaves, rest...)
@@ -207,19 +131,18 @@ func tooDeep(limit int) error {
 	return core.Errorf(core.Invalid, "JSON is nested deeper than limits.depth (%d levels)", limit)
 }
 
-// parseJSON checks an object or array before it is walked: the JSON library recurses without a limit.
-func parseJSON(body string, maxDepth int) (gjson.Result, error) {
+// checkJSON takes nothing but a valid object or array of bounded depth. Whatever walks over it afterwards may recurse, and need not look for faults.
+func checkJSON(body string, maxDepth int) error {
 	if depth(body, maxDepth) > maxDepth {
-		return gjson.Result{}, tooDeep(maxDepth)
+		return tooDeep(maxDepth)
 	}
 	if !gjson.Valid(body) {
-		return gjson.Result{}, core.Errorf(core.Invalid, "webhook body is not valid JSON")
+		return core.Errorf(core.Invalid, "webhook body is not valid JSON")
 	}
-	root := gjson.Parse(body)
-	if root.Type != gjson.JSON {
-		return gjson.Result{}, core.Errorf(core.Invalid, "webhook body is not a JSON object or array")
+	if first := firstByte(body); first != '{' && first != '[' {
+		return core.Errorf(core.Invalid, "webhook body is not a JSON object or array")
 	}
-	return root, nil
+	return nil
 }
 
 // depth returns how deep brackets are nested outside of texts, or a bound that is not above the limit.

@@ -17,59 +17,116 @@ func (m *mapper) tags() (core.Tags, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Those that come later win. The candidates stay where they are: sorting their indexes moves no strings.
-	all := append(m.plain.leaves, m.payload.leaves...)
-	m.order = m.order[:0]
-	for i := range all {
-		if l := &all[i]; l.value != "" && l.name != "" && filter.keeps(l.name, l.value) {
-			m.order = append(m.order, int32(i))
+	m.kept = m.kept[:0]
+	for _, i := range m.ranked(filter) {
+		if l := m.leaf(i); l.value != "" && filter.keepsValue(l.value) {
+			m.kept = append(m.kept, i)
 		}
 	}
-	add := func(name, value string) {
-		m.order = append(m.order, int32(len(all)))
-		all = append(all, leaf{name: name, value: value})
-	}
-	// Header tags and the address come after the filters: who names a header wants it.
-	for _, p := range m.params {
-		name, isTag := strings.CutPrefix(p.name, headerTag)
-		if !isTag || name == "" {
-			continue
-		}
-		if value := m.header(p.value); value != "" {
-			add(tagName(name), value)
-		}
-	}
-	if m.RemoteIP != "" {
-		add(requestIP, m.RemoteIP)
-	}
-	m.plain.leaves = all
-	tags := m.sorted(all)
+	m.addFixed()
+	tags := m.merged()
 	if len(tags) > m.MaxTags {
 		return nil, core.Errorf(core.Invalid, "IllegalArgumentException: %d tags in one message: at most %d are allowed, leave some out with exclude=", len(tags), m.MaxTags)
 	}
 	return tags, nil
 }
 
-// sorted makes tags of the leaves that m.order holds, by name; of equal names the last one counts.
-func (m *mapper) sorted(leaves []leaf) core.Tags {
-	if len(m.order) == 0 {
+// leaf returns a leaf by its place among all: the parameters, then the payload.
+func (m *mapper) leaf(i int32) *leaf {
+	if plain := int32(len(m.plain.leaves)); i >= plain {
+		return &m.payload.leaves[i-plain]
+	}
+	return &m.plain.leaves[i]
+}
+
+// addFixed collects header tags and the address, in the order of their names. They come after the filters: who names a header wants it.
+func (m *mapper) addFixed() {
+	m.fixed = m.fixed[:0]
+	for _, p := range m.params {
+		name, isTag := strings.CutPrefix(p.name, headerTag)
+		if !isTag || name == "" {
+			continue
+		}
+		if value := m.header(p.value); value != "" {
+			m.fixed = append(m.fixed, core.Tag{Name: tagName(name), Value: value})
+		}
+	}
+	if m.RemoteIP != "" {
+		m.fixed = append(m.fixed, core.Tag{Name: requestIP, Value: m.RemoteIP})
+	}
+	slices.SortStableFunc(m.fixed, func(a, b core.Tag) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// merged makes tags of the leaves in m.kept and of m.fixed, which both are sorted. Of equal names the last one counts, and a fixed one more than a leaf.
+func (m *mapper) merged() core.Tags {
+	if len(m.kept)+len(m.fixed) == 0 {
 		return nil
 	}
-	slices.SortFunc(m.order, func(a, b int32) int {
-		return cmp.Or(strings.Compare(leaves[a].name, leaves[b].name), cmp.Compare(a, b))
-	})
-	tags := make(core.Tags, 0, len(m.order))
-	for i, at := range m.order {
-		if i+1 == len(m.order) || leaves[m.order[i+1]].name != leaves[at].name {
-			tags = append(tags, core.Tag{Name: leaves[at].name, Value: leaves[at].value})
+	tags := make(core.Tags, 0, len(m.kept)+len(m.fixed))
+	put := func(t core.Tag) {
+		if last := len(tags) - 1; last >= 0 && tags[last].Name == t.Name {
+			tags[last] = t
+			return
 		}
+		tags = append(tags, t)
+	}
+	fixed := m.fixed
+	for _, i := range m.kept {
+		l := m.leaf(i)
+		for len(fixed) > 0 && fixed[0].Name < l.name {
+			put(fixed[0])
+			fixed = fixed[1:]
+		}
+		put(core.Tag{Name: l.name, Value: l.value})
+	}
+	for _, t := range fixed {
+		put(t)
 	}
 	return tags
 }
 
+// ranking is the order of leaves by name, without those whose name a filter takes out. Services send the same fields with each request, so that it mostly
+// need not be made again: names that come again as parts of the same text are compared by their address.
+type ranking struct {
+	names []string // of all leaves
+	order []int32
+}
+
+// ranked returns the places of the leaves whose names the filter keeps, by name; equal names in the order of the request.
+func (m *mapper) ranked(filter *tagFilter) []int32 {
+	rank := &m.query.rank
+	if !m.ofQuery() { // the names are parts of a form, which must not be held on to
+		rank = new(ranking)
+	}
+	n := len(m.plain.leaves) + len(m.payload.leaves)
+	same := len(rank.names) == n
+	for i := 0; same && i < n; i++ {
+		same = rank.names[i] == m.leaf(int32(i)).name
+	}
+	if same {
+		return rank.order
+	}
+	clear(rank.names)
+	rank.names, rank.order = rank.names[:0], rank.order[:0]
+	for i := range int32(n) {
+		name := m.leaf(i).name
+		rank.names = append(rank.names, name)
+		if name != "" && filter.keepsName(name) {
+			rank.order = append(rank.order, i)
+		}
+	}
+	slices.SortFunc(rank.order, func(a, b int32) int {
+		return cmp.Or(strings.Compare(rank.names[a], rank.names[b]), cmp.Compare(a, b))
+	})
+	return rank.order
+}
+
+// ofQuery reports whether all parameters are those of the query string.
+func (m *mapper) ofQuery() bool { return len(m.params) == len(m.query.params) }
+
 // filter returns the filter of the request, compiled once for each query string. Only a form adds to what the query string says.
 func (m *mapper) filter() (*tagFilter, error) {
-	ofQuery := len(m.params) == len(m.query.params)
+	ofQuery := m.ofQuery()
 	if ofQuery && m.query.filter != nil {
 		return m.query.filter, nil
 	}
@@ -109,10 +166,13 @@ func newTagFilter(params parameters) (tagFilter, error) {
 	return f, nil
 }
 
-// keeps reports whether a tag passes both tests: by name and by value.
-func (f *tagFilter) keeps(name, value string) bool {
-	return (!matchAny(f.exclude, name) || matchAny(f.include, name)) &&
-		(!matchAny(f.excludeValues, value) || matchAny(f.includeValues, value))
+// keepsName and keepsValue are the two tests that a tag has to pass.
+func (f *tagFilter) keepsName(name string) bool {
+	return !matchAny(f.exclude, name) || matchAny(f.include, name)
+}
+
+func (f *tagFilter) keepsValue(value string) bool {
+	return !matchAny(f.excludeValues, value) || matchAny(f.includeValues, value)
 }
 
 func matchAny(patterns []*glob.Pattern, text string) bool {

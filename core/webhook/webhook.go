@@ -2,10 +2,11 @@ package webhook
 
 import (
 	"mime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -85,9 +86,10 @@ type mapper struct {
 	Request
 	query     query // of this request, and with luck of the one before
 	params    parameters
-	plain     flat // non-reserved parameters of the query string and the form
-	payload   flat // of the JSON body
-	order     []int32
+	plain     flat      // non-reserved parameters of the query string and the form
+	payload   flat      // of the JSON body
+	kept      []int32   // of the leaves that become tags, by name
+	fixed     core.Tags // that no filter takes out
 	challenge string
 }
 
@@ -98,10 +100,11 @@ const maxMapper = 256 << 10
 func (m *mapper) release() {
 	m.plain.reset(0)
 	m.payload.reset(0)
-	if m.plain.size()+m.payload.size()+4*cap(m.order) > maxMapper {
+	if m.plain.size()+m.payload.size()+4*cap(m.kept)+m.query.size() > maxMapper {
 		return
 	}
-	m.Request, m.params, m.challenge = Request{}, nil, ""
+	clear(m.fixed)
+	m.Request, m.params, m.challenge, m.fixed = Request{}, nil, "", m.fixed[:0]
 	mappers.Put(m)
 }
 
@@ -135,22 +138,23 @@ func (m *mapper) readBody() error {
 	case media == "application/x-www-form-urlencoded":
 		return m.params.addForm(m.Body)
 	case media == "application/json", strings.HasSuffix(media, "+json"), first == '{', first == '[':
-		root, err := parseJSON(m.Body, m.MaxDepth)
-		if err != nil {
+		if err := checkJSON(m.Body, m.MaxDepth); err != nil {
 			return err
 		}
-		if err := m.payload.flatten(root, "", ""); err != nil {
+		if err := m.payload.flatten(m.Body, "", ""); err != nil {
 			return err
 		}
 		// Chat services send this before anything else and want the text back; it is no event.
-		verifies := func(l leaf) bool { return l.raw == "url_verification" }
-		if slices.ContainsFunc(m.payload.leaves, verifies) && root.Get("type").Str == "url_verification" {
-			m.challenge = root.Get("challenge").Str
+		if m.payload.holds(verification) && gjson.Get(m.Body, "type").Str == verification {
+			m.challenge = gjson.Get(m.Body, "challenge").Str
 		}
 		return nil
 	}
 	return core.Errorf(core.Unsupported, "webhook body of type %q is not supported: send application/json or application/x-www-form-urlencoded", m.ContentType)
 }
+
+// verification is the type of a request whose answer is the text in challenge.
+const verification = "url_verification"
 
 // mediaType returns the media type of a Content-Type header, "" for one that cannot be read.
 func mediaType(header string) string {
