@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -38,7 +39,9 @@ type Aggregation struct {
 	Fill      Fill
 	Threshold *Threshold    // required by threshold functions
 	Working   *MinutesOfDay // limits threshold functions to a part of the day
-	Rules     Rules
+	// Workday limits threshold functions to the local days for which it is true; nil = all.
+	Workday func(year int, month time.Month, day int) bool
+	Rules   Rules
 	// Decimal makes SUM, AVG and DELTA exact: the values stand for decimal numbers, and only the result is rounded to the nearest double.
 	Decimal bool
 }
@@ -78,6 +81,7 @@ type Aggregator struct {
 	cursor  Cursor
 	started bool
 	keep    bool // some function needs the samples themselves
+	needs   need // what the functions read of the summary
 	output  []Series
 
 	open     bool  // the current period has samples
@@ -87,7 +91,7 @@ type Aggregator struct {
 	times    []core.Time // kept samples of the current period
 	values   []float64
 
-	before struct { // the latest period with samples
+	latest struct { // period with samples
 		any   bool
 		index int64
 		last  float64
@@ -105,6 +109,7 @@ func NewAggregator(a Aggregation) (*Aggregator, error) {
 	g := &Aggregator{Aggregation: a, output: make([]Series, len(a.Functions))}
 	for _, f := range a.Functions {
 		g.keep = g.keep || !f.streams() || a.Decimal && (f.Kind == KindSum || f.Kind == KindAvg)
+		g.needs |= f.needs()
 	}
 	return g, nil
 }
@@ -131,38 +136,89 @@ func (g *Aggregator) start(firstValue core.Time) error {
 
 // Add takes samples; times must not go back, within a call and between calls. Samples outside the range and NaN values are skipped.
 func (g *Aggregator) Add(times []core.Time, values []float64) error {
-	for i, t := range times {
-		v := values[i]
-		if math.IsNaN(v) || !g.Range.Contains(t) {
-			continue
-		}
+	lo := before(times, g.Range.Start)
+	hi := lo + before(times[lo:], g.Range.End)
+	times, values = times[lo:hi], values[lo:hi]
+	for len(times) > 0 {
 		if !g.started {
-			if err := g.start(t); err != nil {
+			skip := slices.IndexFunc(values, func(v float64) bool { return v == v })
+			if skip < 0 {
+				return nil
+			}
+			if err := g.start(times[skip]); err != nil {
 				return err
 			}
+			times, values = times[skip:], values[skip:]
 		}
-		if t >= g.to {
+		if t := times[0]; t >= g.to {
 			g.flush()
 			if !g.cursor.Seek(t) {
-				continue
+				return nil // nor is there a period for what comes later
 			}
 			g.index, g.from, g.to = g.cursor.Index(), g.cursor.Start(), g.cursor.End()
 		}
-		if t < g.from {
-			continue // before the first period
-		}
-		g.open = true
-		g.summary.Add(t, v)
-		if g.keep {
-			g.times = append(g.times, t)
-			g.values = append(g.values, v)
-		}
+		early := before(times, g.from) // before the first period
+		end := early + before(times[early:], g.to)
+		g.take(times[early:end], values[early:end])
+		times, values = times[end:], values[end:]
 	}
 	return nil
 }
 
+// before returns how many of the ascending times are earlier than t. It costs the logarithm of the answer, or of how many are not.
+func before(times []core.Time, t core.Time) int {
+	n := len(times)
+	switch {
+	case n == 0 || times[0] >= t:
+		return 0
+	case times[n-1] < t:
+		return n
+	}
+	lo, step := 0, 1 // times[lo] < t
+	for lo+step < n && times[lo+step] < t {
+		lo += step
+		step *= 2
+	}
+	hi := min(lo+step, n-1) // times[hi] >= t
+	for hi-lo > 1 {
+		if mid := int(uint(lo+hi) / 2); times[mid] < t {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// take adds samples of the current period.
+func (g *Aggregator) take(times []core.Time, values []float64) {
+	if len(times) == 0 {
+		return
+	}
+	if !g.summary.run(times, values, g.needs) {
+		for i, v := range values {
+			if v == v {
+				g.summary.Add(times[i], v)
+			}
+		}
+	}
+	g.open = g.open || g.summary.Count > 0
+	if !g.keep {
+		return
+	}
+	for i, v := range values {
+		if v == v {
+			g.times, g.values = append(g.times, times[i]), append(g.values, v)
+		}
+	}
+}
+
+// Kept returns how many samples the aggregator keeps: those of the current period, when a function needs them.
+func (g *Aggregator) Kept() int { return len(g.values) }
+
 // AddSummary takes many samples at once, from first to last, when their summary is enough: all functions can be computed from it and the samples lie in
-// the range and in one period. It reports whether it did; if not, the samples have to be added themselves.
+// the range and in one period. It reports whether it did; if not, the samples have to be added themselves. The result is that of Add to the last bit: a sum
+// goes on from left to right, so that it takes the summary of what comes first in its period and no other.
 func (g *Aggregator) AddSummary(s Summary) (taken bool, err error) {
 	if s.Count == 0 {
 		return true, nil
@@ -185,6 +241,9 @@ func (g *Aggregator) AddSummary(s Summary) (taken bool, err error) {
 		g.index, g.from, g.to = probe.Index(), probe.Start(), probe.End()
 	}
 	if s.FirstTime < g.from || s.LastTime >= g.to {
+		return false, nil
+	}
+	if g.open && g.needs&needSum != 0 {
 		return false, nil
 	}
 	g.open = true
@@ -227,7 +286,7 @@ func (g *Aggregator) flush() {
 			g.output[i].add(g.from, v)
 		}
 	}
-	g.before.any, g.before.index, g.before.last = true, g.index, g.summary.Last
+	g.latest.any, g.latest.index, g.latest.last = true, g.index, g.summary.Last
 	g.open, g.summary = false, Summary{}
 	g.times, g.values, g.sorted = g.times[:0], g.values[:0], g.sorted[:0]
 }
@@ -314,10 +373,10 @@ func (g *Aggregator) statistic(f Function) float64 {
 
 // previous returns the value that DELTA and COUNTER continue from.
 func (g *Aggregator) previous() (float64, bool) {
-	if !g.before.any || g.Rules == QueryRules && g.before.index != g.index-1 {
+	if !g.latest.any || g.Rules == QueryRules && g.latest.index != g.index-1 {
 		return 0, false
 	}
-	return g.before.last, true
+	return g.latest.last, true
 }
 
 func (g *Aggregator) delta() float64 {
@@ -378,6 +437,97 @@ func (s *Summary) Add(t core.Time, v float64) {
 	if v > s.Max {
 		s.Max, s.MaxTime = v, t
 	}
+}
+
+// need is a set of what costs a look at every value; the other members of a Summary come for nothing.
+type need uint8
+
+const (
+	needSum need = 1 << iota
+	needMin
+	needMax
+	needTimes // MinTime and MaxTime, as far as Min and Max are in need
+)
+
+// run appends samples, at least one, of which only what is in need is computed. It reports false, and changes nothing, if there may be a NaN among them: each
+// of the passes over the values hands one on to its result, without a branch for each.
+func (s *Summary) run(times []core.Time, values []float64, in need) bool {
+	rest, sum, low, high := values, s.Sum, s.Min, s.Max
+	if s.Count == 0 {
+		rest, sum = values[1:], values[0] // the sum of -0 is -0
+	}
+	if in&needSum != 0 {
+		for _, v := range rest {
+			sum += v
+		}
+	}
+	if in&needMin != 0 {
+		low = least(values)
+	}
+	if in&needMax != 0 {
+		high = greatest(values)
+	}
+	if sum != sum || low != low || high != high || in&(needSum|needMin|needMax) == 0 && anyNaN(values) {
+		return false
+	}
+	s.Sum = sum
+	if in&needMin != 0 && (s.Count == 0 || low < s.Min) {
+		s.Min, s.MinTime = firstOf(times, values, low, in)
+	}
+	if in&needMax != 0 && (s.Count == 0 || high > s.Max) {
+		s.Max, s.MaxTime = firstOf(times, values, high, in)
+	}
+	last := len(values) - 1
+	if s.Count == 0 {
+		s.First, s.FirstTime = values[0], times[0]
+	}
+	s.Last, s.LastTime = values[last], times[last]
+	s.Count += int64(len(values))
+	return true
+}
+
+// firstOf returns the first of the values that equals v, which is one of them: of zeros of both signs the first one counts.
+func firstOf(times []core.Time, values []float64, v float64, in need) (float64, core.Time) {
+	if v != 0 && in&needTimes == 0 {
+		return v, 0
+	}
+	at := slices.Index(values, v)
+	return values[at], times[at]
+}
+
+func anyNaN(values []float64) bool {
+	for _, v := range values {
+		if v != v {
+			return true
+		}
+	}
+	return false
+}
+
+// least returns the least value, NaN if one is. Four at a time do not wait for each other.
+func least(values []float64) float64 {
+	a := values[0]
+	b, c, d := a, a, a
+	for ; len(values) >= 4; values = values[4:] {
+		a, b, c, d = min(a, values[0]), min(b, values[1]), min(c, values[2]), min(d, values[3])
+	}
+	for _, v := range values {
+		a = min(a, v)
+	}
+	return min(a, b, c, d)
+}
+
+// greatest returns the greatest value, NaN if one is.
+func greatest(values []float64) float64 {
+	a := values[0]
+	b, c, d := a, a, a
+	for ; len(values) >= 4; values = values[4:] {
+		a, b, c, d = max(a, values[0]), max(b, values[1]), max(c, values[2]), max(d, values[3])
+	}
+	for _, v := range values {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
 }
 
 // Merge appends a later run.

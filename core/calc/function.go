@@ -112,3 +112,20 @@ func (f Function) NeedsThreshold() bool {
 func (f Function) streams() bool {
 	return f.Kind >= KindCount && f.Kind <= KindDelta || f.Kind == KindMinValueTime || f.Kind == KindMaxValueTime || f.Kind == KindDetail
 }
+
+// needs returns what of a Summary the function looks at and that costs a look at every value.
+func (f Function) needs() need {
+	switch f.Kind {
+	case KindSum, KindAvg:
+		return needSum
+	case KindMin:
+		return needMin
+	case KindMax:
+		return needMax
+	case KindMinValueTime:
+		return needMin | needTimes
+	case KindMaxValueTime:
+		return needMax | needTimes
+	}
+	return 0
+}

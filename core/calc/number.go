@@ -188,8 +188,15 @@ func AppendStored(b []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && i != 0 && i > -1e15 && i < 1e15 {
 		return strconv.AppendInt(b, i, 10)
 	}
-	if n := math.Round(v * 1e4); n/1e4 == v && n > -1e15 && n < 1e15 && n != 0 {
-		return appendTenThousandths(b, int64(n))
+	const limit = 1e15
+	if x := v * 1e4; x > -limit && x < limit {
+		half := 0.5
+		if x < 0 {
+			half = -0.5
+		}
+		if n := int64(x + half); n != 0 && float64(n)/1e4 == v { // whatever x was rounded to, the division decides
+			return appendTenThousandths(b, n)
+		}
 	}
 	return strconv.AppendFloat(b, v, 'f', -1, 64)
 }
@@ -201,15 +208,24 @@ func appendTenThousandths(b []byte, n int64) []byte {
 		b, n = append(b, '-'), -n
 	}
 	b = strconv.AppendInt(b, n/10_000, 10)
-	f := n % 10_000
+	f := uint32(n % 10_000)
 	if f == 0 {
 		return b
 	}
-	b = append(b, '.', byte('0'+f/1000), byte('0'+f/100%10), byte('0'+f/10%10), byte('0'+f%10))
-	for b[len(b)-1] == '0' {
-		b = b[:len(b)-1]
+	high, low := f/100, f%100
+	b = append(b, '.', byte('0'+high/10))
+	if low == 0 && high%10 == 0 {
+		return b
 	}
-	return b
+	b = append(b, byte('0'+high%10))
+	if low == 0 {
+		return b
+	}
+	b = append(b, byte('0'+low/10))
+	if low%10 == 0 {
+		return b
+	}
+	return append(b, byte('0'+low%10))
 }
 
 // AppendComputed appends a number that a calculation gave: as AppendStored with at least one digit of fraction, 6.0.

@@ -64,14 +64,20 @@ func (g *Aggregator) crossing(i int, limit float64) core.Time {
 	return t1 + core.Time(math.Trunc((limit-v1)*float64(t2-t1)/(v2-v1)))
 }
 
-// threshold computes a threshold function of the current period; ok is false when no working minutes fall into it.
+// threshold computes a threshold function of the current period; ok is false when no time that counts falls into it.
 func (g *Aggregator) threshold(kind Kind) (v float64, ok bool) {
 	g.violations = g.violate(g.violations[:0])
 	var total, violated core.Time
-	count := 0
+	count, rest := 0, g.violations // rest are those that end after the windows so far
 	for window := range g.windows {
 		total += window.End - window.Start
-		for _, found := range g.violations {
+		for len(rest) > 0 && rest[0].End <= window.Start {
+			rest = rest[1:]
+		}
+		for _, found := range rest {
+			if found.Start >= window.End {
+				break
+			}
 			if common := found.Intersect(window); !common.Empty() {
 				violated += common.End - common.Start
 				count++
@@ -90,27 +96,53 @@ func (g *Aggregator) threshold(kind Kind) (v float64, ok bool) {
 	return 100 * (1 - float64(violated)/float64(total)), true
 }
 
-// windows yields the parts of the current period that count: all of it, or the working minutes of each local day.
+// windows yields the parts of the current period that count, in order and apart from each other: all of it, or the working minutes of each local day
+// that is worked.
 func (g *Aggregator) windows(yield func(core.Range) bool) {
 	period := core.Range{Start: g.from, End: g.to}
-	if g.Working == nil {
+	if g.Working == nil && g.Workday == nil {
 		yield(period)
 		return
 	}
-	zone := g.Period.Zone
+	var open core.Range // not yielded yet: the next day may go on without a gap
+	for day := range g.days {
+		if day = day.Intersect(period); day.Empty() {
+			continue
+		}
+		if !open.Empty() && open.End == day.Start {
+			open.End = day.End
+			continue
+		}
+		if !open.Empty() && !yield(open) {
+			return
+		}
+		open = day
+	}
+	if !open.Empty() {
+		yield(open)
+	}
+}
+
+// days yields what counts of each local day from the start of the current period to its end.
+func (g *Aggregator) days(yield func(core.Range) bool) {
+	zone, minutes := g.Period.Zone, MinutesOfDay{End: 24 * 60}
 	if zone == nil {
 		zone = time.UTC
 	}
+	if g.Working != nil {
+		minutes = *g.Working
+	}
 	year, month, day := g.from.Std().In(zone).Date()
 	for ; ; day++ {
-		window := core.Range{
-			Start: core.TimeOf(time.Date(year, month, day, 0, g.Working.Start, 0, 0, zone)),
-			End:   core.TimeOf(time.Date(year, month, day, 0, g.Working.End, 0, 0, zone)),
-		}
-		if window.Start >= period.End {
+		start := core.TimeOf(time.Date(year, month, day, 0, minutes.Start, 0, 0, zone))
+		if start >= g.to {
 			return
 		}
-		if window = window.Intersect(period); !window.Empty() && !yield(window) {
+		if g.Workday != nil && !g.Workday(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Date()) {
+			continue
+		}
+		end := core.TimeOf(time.Date(year, month, day, 0, minutes.End, 0, 0, zone))
+		if !yield(core.Range{Start: start, End: end}) {
 			return
 		}
 	}

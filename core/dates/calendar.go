@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tidemark-db/tidemark/core"
 )
 
 // Calendar says which days are worked: the regular week of a country plus exceptions. A nil Calendar is the week from Monday to Friday. A Calendar is
@@ -15,37 +17,58 @@ type Calendar struct {
 	years         map[int]bool  // years with at least one exception
 }
 
+// CalendarFile is the form of a calendar as it is written down. Country is the ISO 3166 alpha-3 code that decides the regular week.
+type CalendarFile struct {
+	Country string        `json:"country" yaml:"country"`
+	Data    []CalendarDay `json:"data" yaml:"data"`
+}
+
+// CalendarDay is an exception: Type is Holiday, a weekday off, or Workday, a day of the weekend that is worked.
+type CalendarDay struct {
+	Date        string `json:"date" yaml:"date"` // yyyy-MM-dd
+	Type        string `json:"type" yaml:"type"`
+	Description string `json:"description" yaml:"description"`
+}
+
 // ParseCalendar reads a calendar file, {"country":"USA","data":[{"date":"2019-01-01","type":"Holiday","description":""}]}; type is Holiday or Workday.
 // The name is its key, the file name without extension, and ignores case.
 func ParseCalendar(name string, data []byte) (*Calendar, error) {
-	var file struct {
-		Country string `json:"country"`
-		Data    []struct {
-			Date string `json:"date"`
-			Type string `json:"type"`
-		} `json:"data"`
-	}
+	var file CalendarFile
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("calendar %q: %w", name, err)
 	}
-	c := &Calendar{name: strings.ToLower(name), country: strings.ToUpper(file.Country), exceptions: make(map[Date]bool), years: make(map[int]bool)}
-	for i, entry := range file.Data {
+	return file.Calendar(name)
+}
+
+// Calendar checks the file and makes a calendar of that key.
+func (f CalendarFile) Calendar(name string) (*Calendar, error) {
+	c := newCalendar(name, f.Country)
+	for i, entry := range f.Data {
 		day, err := parseDate(entry.Date)
 		if err != nil {
 			return nil, fmt.Errorf("calendar %q, entry %d: %w", name, i+1, err)
 		}
-		switch {
-		case strings.EqualFold(entry.Type, "Workday"):
-			c.exceptions[day] = true
-		case strings.EqualFold(entry.Type, "Holiday"):
-			c.exceptions[day] = false
-		default:
+		worked := strings.EqualFold(entry.Type, "Workday")
+		if !worked && !strings.EqualFold(entry.Type, "Holiday") {
 			return nil, fmt.Errorf("calendar %q, entry %d: type %q is neither Holiday nor Workday", name, i+1, entry.Type)
 		}
-		year, _, _ := day.Split()
-		c.years[year] = true
+		if before, twice := c.exceptions[day]; twice && before != worked {
+			return nil, fmt.Errorf("calendar %q, entry %d: %s is a Holiday and a Workday", name, i+1, entry.Date)
+		}
+		c.set(day, worked)
 	}
 	return c, nil
+}
+
+func newCalendar(name, country string) *Calendar {
+	return &Calendar{name: strings.ToLower(name), country: strings.ToUpper(country), exceptions: make(map[Date]bool), years: make(map[int]bool)}
+}
+
+// set adds an exception while the calendar is made.
+func (c *Calendar) set(day Date, worked bool) {
+	c.exceptions[day] = worked
+	year, _, _ := day.Split()
+	c.years[year] = true
 }
 
 // parseDate reads yyyy-MM-dd.
@@ -78,6 +101,15 @@ func (c *Calendar) Workday(d Date) bool {
 		return worked
 	}
 	return Weekday(c.country, d)
+}
+
+// ListedWorkday is Workday where the contract wants an error for a year of which the calendar lists no day. A nil Calendar lists nothing and needs
+// nothing.
+func (c *Calendar) ListedWorkday(d Date) (bool, error) {
+	if year, _, _ := d.Split(); c != nil && !c.Covers(year) {
+		return false, core.Errorf(core.Invalid, "workday calendar '%s' has no dates of the year %d", c.name, year)
+	}
+	return c.Workday(d), nil
 }
 
 // ExceptionDay reports whether d is a weekday off or a weekend day worked.

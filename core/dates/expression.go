@@ -9,11 +9,13 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// Moment is what a calendar expression is relative to. Zone nil is UTC; Calendar nil is the week from Monday to Friday.
+// Moment is what a calendar expression is relative to. Zone nil is UTC; Calendar nil is the week from Monday to Friday. Calendars are those that a query
+// may name; nil are the built-in ones.
 type Moment struct {
-	Now      core.Time
-	Zone     *time.Location
-	Calendar *Calendar
+	Now       core.Time
+	Zone      *time.Location
+	Calendar  *Calendar
+	Calendars *Calendars
 }
 
 // Expr is a parsed calendar expression: a keyword and any number of shifts, as in `current_day - 1 * week + 8 * hour`.

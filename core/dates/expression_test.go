@@ -2,6 +2,7 @@ package dates_test
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -206,6 +207,102 @@ func TestCalendar(t *testing.T) {
 			t.Errorf("ParseCalendar(%q) succeeded", data)
 		}
 	}
+}
+
+func TestCalendars(t *testing.T) {
+	var none *dates.Calendars
+	if got := strings.Join(none.Names(), " "); got != "aus aut bra can chn deu fra gbr isr jpn kor rus sgp usa" || none.Default() != nil {
+		t.Errorf("built in: %s", got)
+	}
+	day := func(text string) dates.Date { return dates.DateOf(ms(t, text+"T00:00:00Z"), nil) }
+	for _, tt := range []struct {
+		calendar, day     string
+		worked, exception bool
+	}{
+		{"USA", "2018-11-12", false, true}, {"usa", "2018-11-11", false, false}, {"usa", "2020-07-03", false, true}, {"gbr", "2020-05-08", false, true},
+		{"gbr", "2020-05-04", true, false}, {"chn", "2020-01-19", true, true}, {"chn", "2020-01-18", false, false}, {"rus", "2018-12-29", true, true},
+		{"rus", "2018-12-31", false, true}, {"isr", "2019-05-09", false, true}, {"isr", "2019-05-12", true, false}, {"isr", "2019-05-10", false, false},
+		{"can", "2018-07-02", false, true}, {"aus", "2019-01-28", false, true}, {"jpn", "2019-05-02", false, true}, {"fra", "2021-05-13", true, false},
+	} {
+		c, err := none.Find(tt.calendar)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Workday(day(tt.day)); got != tt.worked || c.ExceptionDay(day(tt.day)) != tt.exception {
+			t.Errorf("%s %s: worked %v, exception %v", tt.calendar, tt.day, got, c.ExceptionDay(day(tt.day)))
+		}
+	}
+	for _, name := range none.Names() {
+		c, _ := none.Find(name)
+		for year := 2017; year <= 2021; year++ {
+			newYear := dates.DateAt(year, time.January, 1)
+			_, err := c.ListedWorkday(newYear)
+			if listed := year >= 2018 && year <= 2020; c.Covers(year) != listed || (err == nil) != listed {
+				t.Errorf("%s covers %d: %v, %v", name, year, c.Covers(year), err)
+			}
+		}
+	}
+	table, err := os.ReadFile("holidays.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		words := strings.Fields(line)
+		if c, err := none.Find(words[0]); err == nil { // a day that is no exception from the week would be a slip
+			for _, d := range words[3:] {
+				if date := day(words[1] + "-" + d); !c.ExceptionDay(date) || c.Workday(date) != (words[2] == "on") {
+					t.Errorf("%s %s-%s: worked %v, exception %v", words[0], words[1], d, c.Workday(date), c.ExceptionDay(date))
+				}
+			}
+		}
+	}
+	if worked, err := (*dates.Calendar)(nil).ListedWorkday(day("2021-05-03")); !worked || err != nil {
+		t.Errorf("the plain week: %v, %v", worked, err)
+	}
+}
+
+func TestOwnCalendars(t *testing.T) {
+	own, err := dates.CalendarFile{Data: []dates.CalendarDay{{Date: "2024-03-05", Type: "Holiday"}}}.Calendar("USA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := dates.NewCalendars(own).WithDefault("Usa")
+	if err != nil || set.Default() != own {
+		t.Errorf("default: %v, %v", set.Default(), err)
+	}
+	if c, err := set.Find(" uSa "); c != own || err != nil {
+		t.Errorf("the file must win: %v, %v", c, err)
+	}
+	if plain, err := set.WithDefault(""); plain.Default() != nil || err != nil {
+		t.Errorf("no default: %v, %v", plain.Default(), err)
+	}
+	_, err = set.WithDefault("mars")
+	if want := "workday calendar 'mars' not found: there are aus, "; err == nil || !strings.HasPrefix(err.Error(), want) || core.CodeOf(err) != core.Invalid {
+		t.Errorf("unknown default: %v", err)
+	}
+	if _, err = set.Find(strings.Repeat("é", 1000)); err == nil || len(err.Error()) > 400 {
+		t.Errorf("a long name: %v", err)
+	}
+	_, err = dates.CalendarFile{Data: []dates.CalendarDay{{Date: "2024-03-05", Type: "Holiday"}, {Date: "2024-03-05", Type: "Workday"}}}.Calendar("x")
+	if err == nil || err.Error() != `calendar "x", entry 2: 2024-03-05 is a Holiday and a Workday` {
+		t.Errorf("a day of two kinds: %v", err)
+	}
+}
+
+func FuzzParseCalendar(f *testing.F) {
+	f.Add(`{"country":"USA","data":[{"date":"2019-01-01","type":"Holiday","description":"x"},{"date":"2019-01-05","type":"Workday"}]}`)
+	f.Add(`{"data":[{"date":"9999-12-31","type":"Workday"}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := dates.ParseCalendar("x", []byte(text))
+		if err != nil {
+			return
+		}
+		for d := dates.DateAt(2019, time.January, 1); d < dates.DateAt(2019, time.February, 1); d++ {
+			if next := c.NextWorkday(d); next != d && !c.Workday(next) {
+				t.Fatalf("%s: the working day after %v is none: %v", text, d, next)
+			}
+		}
+	})
 }
 
 func TestParseInterval(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -90,7 +91,7 @@ func CompilePattern(pattern string) (*Pattern, error) {
 	c := patternCompiler{text: pattern}
 	elements, err := c.section(0)
 	if err != nil {
-		return nil, fmt.Errorf("date pattern %q at character %d: %w", pattern, c.pos+1, err)
+		return nil, fmt.Errorf("date pattern %q at character %d: %w", pattern, utf8.RuneCountInString(pattern[:c.fault])+1, err)
 	}
 	p.elements, p.zoned = elements, c.zoned
 	linkNumbers(p.elements)
@@ -100,13 +101,16 @@ func CompilePattern(pattern string) (*Pattern, error) {
 type patternCompiler struct {
 	text  string
 	pos   int
+	fault int // byte of text at which stands what an error is about
 	zoned bool
 }
 
 // section compiles up to the end of the text, or to the bracket that closes an optional section.
 func (c *patternCompiler) section(depth int) ([]element, error) {
 	var elements []element
+	opened := c.pos - 1 // the bracket of the section
 	for c.pos < len(c.text) {
+		c.fault = c.pos
 		switch ch := c.text[c.pos]; {
 		case ch == ']':
 			if depth == 0 {
@@ -137,6 +141,7 @@ func (c *patternCompiler) section(depth int) ([]element, error) {
 		}
 	}
 	if depth > 0 {
+		c.fault = opened
 		return nil, fmt.Errorf("[ without ]")
 	}
 	return elements, nil
@@ -181,6 +186,7 @@ func (c *patternCompiler) field() (element, error) {
 		if c.pos >= len(c.text) || !isLetter(c.text[c.pos]) {
 			return e, fmt.Errorf("p pads a field, but none follows")
 		}
+		c.fault = c.pos
 		e = c.run()
 		e.pad = width
 	}

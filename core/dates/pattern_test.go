@@ -64,6 +64,37 @@ func TestPatternFormat(t *testing.T) {
 	}
 }
 
+// Every letter without a meaning is refused, with its place in characters.
+func TestPatternFaults(t *testing.T) {
+	for letter := 'A'; letter <= 'z'; letter++ {
+		known := strings.ContainsRune("GyYDMdQqwWFueEahKHkmsSAnNVzOXxZpT", letter)
+		if known || letter > 'Z' && letter < 'a' {
+			continue
+		}
+		if _, err := dates.CompilePattern("yyyy" + string(letter)); err == nil {
+			t.Errorf("letter %c: no error", letter)
+		}
+	}
+	for pattern, want := range map[string]string{
+		"yyyy-MM-ddb HH":      `date pattern "yyyy-MM-ddb HH" at character 11: letter b has no meaning here: quote it if it is text`,
+		"J":                   `date pattern "J" at character 1: letter J has no meaning here: quote it if it is text`,
+		"yyyy年MM月LLL":         `date pattern "yyyy年MM月LLL" at character 9: letter L has no meaning here: quote it if it is text`,
+		"HH[:mm[:tt]]":        `date pattern "HH[:mm[:tt]]" at character 9: letter t has no meaning here: quote it if it is text`,
+		"ddd":                 `date pattern "ddd" at character 1: letter d repeated 3 times has no meaning`,
+		"HH:ppj":              `date pattern "HH:ppj" at character 6: letter j has no meaning here: quote it if it is text`,
+		"HH pp":               `date pattern "HH pp" at character 4: p pads a field, but none follows`,
+		"yyyy 'at":            `date pattern "yyyy 'at" at character 6: quote without end`,
+		"yyyy[-MM":            `date pattern "yyyy[-MM" at character 5: [ without ]`,
+		"yyyy]":               `date pattern "yyyy]" at character 5: ] without [`,
+		"yyyy-MM-dd'T'HH V":   `date pattern "yyyy-MM-dd'T'HH V" at character 17: letter V repeated 1 times has no meaning`,
+		"yyyy-MM-dd 'of' OOO": `date pattern "yyyy-MM-dd 'of' OOO" at character 17: letter O repeated 3 times has no meaning`,
+	} {
+		if _, err := dates.CompilePattern(pattern); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", pattern, err, want)
+		}
+	}
+}
+
 func TestPatternParse(t *testing.T) {
 	tests := []struct{ pattern, text, zone, want string }{
 		{"dd.MM.yyyy HH:mm", "04.03.2024 10:00", "UTC", "2024-03-04T10:00:00Z"}, {"yyyy", "2023", "UTC", "2023-01-01T00:00:00Z"},

@@ -134,7 +134,7 @@ func (c *compiler) memberOrIndex(n *node) (eval, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(r *run) Value { return index(f(r), key(r)) }, nil
+	return func(r *run) Value { return c.index(f(r), key(r)) }, nil
 }
 
 // constantKey is the name that a member, or an index with a constant, asks for.
@@ -149,12 +149,12 @@ func constantKey(n *node) (string, bool) {
 }
 
 // index reads a member of a map or an element of a list; what is not there is the empty text.
-func index(v, key Value) Value {
+func (s *settings) index(v, key Value) Value {
 	switch v.kind {
 	case kindMap:
 		return Text(v.dict.Get(strings.ToLower(key.String())))
 	case kindDate:
-		m, _ := v.member(strings.ToLower(key.String()))
+		m, _ := v.member(strings.ToLower(key.String()), s.calendar)
 		return m
 	case kindList:
 		if f, ok := key.number(); ok && f >= 0 && f < float64(len(v.list)) {
@@ -199,6 +199,11 @@ func (c *compiler) function(n *node, f function, args []*node) (eval, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.check != nil {
+		if err := c.constants(args, evals, f.check); err != nil {
+			return nil, err
+		}
+	}
 	return func(r *run) Value {
 		var values [2]Value // no function takes more
 		for i, e := range evals {
@@ -209,6 +214,41 @@ func (c *compiler) function(n *node, f function, args []*node) (eval, error) {
 		}
 		return f.call(r, values[:len(evals)])
 	}, nil
+}
+
+// constants checks the last argument of a function where it is the same for all records: what can never be evaluated is refused with its place, before it is stored.
+func (c *compiler) constants(args []*node, evals []eval, check func(s *settings, element string) error) error {
+	last := len(args) - 1
+	n := args[last]
+	if n.kind == nodeList { // each element has a place of its own
+		for _, element := range n.args {
+			if element.kind != nodeConst {
+				continue
+			}
+			if err := check(c.settings, element.value.String()); err != nil {
+				return c.fail(element, err.Error())
+			}
+		}
+		return nil
+	}
+	if !isConstant(n) {
+		return nil
+	}
+	v := evals[last](&run{settings: c.settings})
+	for _, element := range v.elements() {
+		if err := check(c.settings, element); err != nil {
+			return c.fail(n, err.Error())
+		}
+	}
+	return nil
+}
+
+// isConstant reports whether a node is a constant, or a list that is split from one.
+func isConstant(n *node) bool {
+	if n.kind == nodeCall && n.text == "list" {
+		return !slices.ContainsFunc(n.args, func(arg *node) bool { return !isConstant(arg) })
+	}
+	return n.kind == nodeConst
 }
 
 // rowCall compiles the functions of row filters, which take the name of a column where their argument is a plain text.
@@ -270,7 +310,7 @@ func (c *compiler) method(n *node) (eval, error) {
 	case "touppercase":
 		call = func(v, _ Value) Value { return Text(strings.ToUpper(v.String())) }
 	case "get":
-		arity, call = 1, index
+		arity, call = 1, c.index
 	case "contains":
 		arity, call = 1, contains
 	case "startswith":

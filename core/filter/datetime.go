@@ -46,8 +46,8 @@ func (v Value) local() time.Time {
 	return time.UnixMilli(int64(v.num)).In(zone)
 }
 
-// member reads a member of a DateTime; names are in lower case. ok is false for an unknown one.
-func (v Value) member(name string) (m Value, ok bool) {
+// member reads a member of a DateTime; names are in lower case. Members about working days go by the calendar. ok is false for an unknown one.
+func (v Value) member(name string, calendar *dates.Calendar) (m Value, ok bool) {
 	t := v.local()
 	number := func(n int) (Value, bool) { return Number(float64(n)), true }
 	millis := int(clockOf(t).num)
@@ -98,7 +98,7 @@ func (v Value) member(name string) (m Value, ok bool) {
 	case "iso":
 		return Text(dates.FormatISO(core.Time(v.num))), true
 	}
-	return v.day(name)
+	return v.day(name, calendar)
 }
 
 // workdayKeywords are the members that name another day, with the calendar expression that finds it.
@@ -108,12 +108,12 @@ var workdayKeywords = map[string]string{
 }
 
 // day reads a member that is another day, at its midnight.
-func (v Value) day(name string) (Value, bool) {
+func (v Value) day(name string, calendar *dates.Calendar) (Value, bool) {
 	keyword, ok := workdayKeywords[name]
 	if !ok {
 		return Null, false
 	}
-	t, err := dates.Moment{Now: core.Time(v.num), Zone: v.local().Location()}.Parse(keyword)
+	t, err := dates.Moment{Now: core.Time(v.num), Zone: v.local().Location(), Calendar: calendar}.Parse(keyword)
 	return DateTime(t, v.zone), err == nil
 }
 
@@ -126,10 +126,13 @@ var dateMethods = map[string]struct {
 	"to_timezone": {1, 1, inZone},
 	"is_weekday":  {0, 1, func(_ *run, v Value, a []Value) Value { return Bool(weekday(v, a)) }},
 	"is_weekend":  {0, 1, func(_ *run, v Value, a []Value) Value { return Bool(!weekday(v, a)) }},
-	"is_workday":  {0, 1, workday},
+	"is_workday": {0, 1, func(r *run, v Value, a []Value) Value {
+		worked, _ := r.workday(v, a)
+		return Bool(worked)
+	}},
 	"is_exceptionday": {0, 1, func(r *run, v Value, a []Value) Value {
-		workday(r, v, a)
-		return Bool(false)
+		_, exception := r.workday(v, a)
+		return Bool(exception)
 	}},
 }
 
@@ -182,18 +185,25 @@ func weekday(v Value, args []Value) bool {
 	if len(args) > 0 {
 		country = args[0].String()
 	}
-	t := v.local()
-	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
-	return dates.Weekday(country, dates.Date(midnight.Unix()/(24*60*60)))
+	return dates.Weekday(country, dates.DateAt(v.local().Date()))
 }
 
-// workday is weekday for the default calendar: this server has no others.
-func workday(r *run, v Value, args []Value) Value {
+// workday reports whether the local day is worked by the calendar that is named, or else by the default one, and whether that is an exception from the
+// regular week. A calendar that is unknown, or lists no day of that year, is an error.
+func (r *run) workday(v Value, args []Value) (worked, exception bool) {
+	calendar, err := r.calendar, error(nil)
 	if len(args) > 0 {
-		r.note(core.Errorf(core.Invalid, "workday calendar '%s' not found", args[0].String()))
-		return Null
+		calendar, err = r.calendars.Find(args[0].String())
 	}
-	return Bool(weekday(v, nil))
+	day := dates.DateAt(v.local().Date())
+	if err == nil {
+		worked, err = calendar.ListedWorkday(day)
+	}
+	if err != nil {
+		r.note(err)
+		return false, false
+	}
+	return worked, calendar.ExceptionDay(day)
 }
 
 // timeOfDay is filter_by_time_of_day: from the first time of day on, up to but not including the second; across midnight when the second is earlier.

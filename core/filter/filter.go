@@ -20,6 +20,8 @@ type Compiler struct {
 	Functions Functions
 	Zone      *time.Location   // of dates without one; nil = UTC
 	Now       func() core.Time // for calendar keywords; nil: they are errors
+	Calendar  *dates.Calendar  // of working days where none is named; nil = Monday to Friday
+	Calendars *dates.Calendars // those that an expression may name; nil = the built-in ones
 }
 
 // Compile compiles text with the zero Compiler.
@@ -42,7 +44,7 @@ func (k Compiler) Compile(c Context, text string) (*Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := settings{source: text, patterns: new(patterns), context: c, functions: k.Functions, zone: k.Zone, now: k.Now}
+	s := settings{source: text, patterns: new(patterns), context: c, functions: k.Functions, zone: k.Zone, now: k.Now, calendar: k.Calendar, calendars: k.Calendars}
 	f, err := (&compiler{settings: &s}).node(root)
 	if err != nil {
 		return nil, err
@@ -71,11 +73,13 @@ type settings struct {
 	functions Functions
 	zone      *time.Location
 	now       func() core.Time
+	calendar  *dates.Calendar
+	calendars *dates.Calendars
 }
 
 // moment is what date texts are relative to. Without a clock, now is the start of time: relative dates are refused before (see date).
 func (s *settings) moment() dates.Moment {
-	m := dates.Moment{Zone: s.zone}
+	m := dates.Moment{Zone: s.zone, Calendar: s.calendar}
 	if s.now != nil {
 		m.Now = s.now()
 	}

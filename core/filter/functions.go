@@ -61,6 +61,7 @@ type function struct {
 	min, max int
 	needs    func(f *Functions) bool // nil: nothing
 	call     func(r *run, args []Value) Value
+	check    func(s *settings, element string) error // of the last argument, or each of its elements, where it is constant; nil: anything will do
 }
 
 // functionNamed finds a function by its lower-case name.
@@ -93,6 +94,9 @@ var textFunctions = []function{
 	}},
 	{name: "regexAny", min: 2, max: 2, call: func(r *run, a []Value) Value {
 		return Bool(slices.ContainsFunc(a[1].elements(), func(p string) bool { return r.regex(p, a[0].String()) }))
+	}, check: func(_ *settings, p string) error {
+		_, err := compileRegex(p)
+		return err
 	}},
 	{name: "collection_contains", min: 2, max: 2, call: func(r *run, a []Value) Value {
 		return Bool(slices.Contains(r.collection(a[1]), a[0].String()))
@@ -105,13 +109,13 @@ var textFunctions = []function{
 }
 
 var worldFunctions = []function{
-	{name: "property", min: 1, max: 2, needs: func(f *Functions) bool { return f.Properties != nil }, call: func(r *run, a []Value) Value {
+	{name: "property", min: 1, max: 2, needs: func(f *Functions) bool { return f.Properties != nil }, check: checkSearch, call: func(r *run, a []Value) Value {
 		if values := r.properties(a); len(values) > 0 {
 			return Text(values[0])
 		}
 		return Text("")
 	}},
-	{name: "property_values", min: 1, max: 2, needs: func(f *Functions) bool { return f.Properties != nil },
+	{name: "property_values", min: 1, max: 2, needs: func(f *Functions) bool { return f.Properties != nil }, check: checkSearch,
 		call: func(r *run, a []Value) Value { return List(r.properties(a)) }},
 	{name: "properties", min: 1, max: 1, needs: func(f *Functions) bool { return f.PropertyTags != nil }, call: func(r *run, a []Value) Value {
 		tags, err := r.functions.PropertyTags(r.entity(), strings.ToLower(a[0].String()))
@@ -140,6 +144,9 @@ var worldFunctions = []function{
 		t, err := r.date(a[0].String())
 		r.note(err)
 		return Date(t)
+	}, check: func(s *settings, text string) error {
+		_, err := s.date(text)
+		return err
 	}},
 }
 
@@ -233,6 +240,11 @@ func (r *run) properties(a []Value) []string {
 	return values
 }
 
+func checkSearch(_ *settings, text string) error {
+	_, err := ParsePropertySearch(text)
+	return err
+}
+
 func (r *run) member(group string) bool {
 	is, err := r.functions.MemberOf(r.entity(), group)
 	r.note(err)
@@ -290,14 +302,16 @@ func (re *regex) covers(r *run, text string) bool {
 }
 
 func compileRegex(expr string) (*regex, error) {
-	whole := `^(?s:` + expr + `)$`
-	steps := 1
-	if parsed, err := syntax.Parse(whole, syntax.Perl); err == nil {
-		if steps = regexSize(parsed); steps > maxRegex {
-			return nil, core.Errorf(core.TooLarge, "regular expression of more than %d steps: use smaller repetitions", maxRegex)
-		}
+	// It is parsed alone: within the group around it `a)(b` would be sound, and mean something else.
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, core.Errorf(core.Invalid, "bad regular expression '%s': %v", expr, err)
 	}
-	re, err := regexp.Compile(whole)
+	steps := regexSize(parsed) + 2 // for the two ends
+	if steps > maxRegex {
+		return nil, core.Errorf(core.TooLarge, "regular expression of more than %d steps: use smaller repetitions", maxRegex)
+	}
+	re, err := regexp.Compile(`^(?s:` + expr + `)$`)
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "bad regular expression '%s': %v", expr, err)
 	}

@@ -39,7 +39,7 @@ func (t token) word(w string) bool { return t.kind == tokenName && strings.Equal
 // checkFences refuses what is too long; nesting is counted while tokens are cut, before anything recurses.
 func checkFences(source string) error {
 	if len(source) > maxSource {
-		return core.Errorf(core.TooLarge, "expression has %d bytes, the limit is %d", len(source), maxSource)
+		return core.Errorf(core.TooLarge, "expression has %d bytes, at most %d are allowed, which no setting changes: put long lists of entities into an entity group", len(source), maxSource)
 	}
 	if !utf8.ValidString(source) {
 		return core.Errorf(core.Invalid, "expression is not UTF-8")

@@ -2,8 +2,11 @@ package query
 
 import (
 	"context"
+	"iter"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
@@ -17,8 +20,8 @@ type Aggregate struct {
 	Interpolate    *Interpolation
 	Threshold      *Threshold
 	WorkingMinutes *WorkingMinutes
-	Calendar       string
-	Order          *int // place among the transformations, when the request has no list
+	Calendar       string // key of a workday calendar: threshold functions look at its working days alone
+	Order          *int   // place among the transformations, when the request has no list
 }
 
 // Period is a length of time with an alignment.
@@ -55,7 +58,7 @@ func (a *Aggregate) stage(s setting) (stage, error) {
 		}
 		g.Functions = append(g.Functions, f)
 	}
-	if err := a.limits(&g); err != nil {
+	if err := a.limits(s.Moment, &g); err != nil {
 		return stage{}, err
 	}
 	g.Period.Zone = s.Zone
@@ -76,18 +79,22 @@ func (a *Aggregate) stage(s setting) (stage, error) {
 	if err := g.Validate(); err != nil {
 		return stage{}, invalid(err.Error())
 	}
-	names, echoes := a.names(), [][]byte{}
-	for _, name := range names {
-		echoes = append(echoes, a.appendJSON(nil, name))
+	o := aggregation{Aggregation: g, names: a.names()}
+	for _, name := range o.names {
+		o.echoes = append(o.echoes, with(nil, "aggregate", a.appendJSON(nil, name)))
 	}
-	return mapped("AGGREGATE", func(_ context.Context, _ *execution, r *Result) ([]*Result, error) {
-		out, err := aggregated(g, r)
-		for i, one := range out {
-			one.Echo = with(r.Echo, "aggregate", echoes[i])
-			one.Lineage = r.Lineage + "/" + names[i]
-		}
-		return out, err
-	}), nil
+	one := mapped("AGGREGATE", func(_ context.Context, _ *execution, r *Result) ([]*Result, error) { return o.results(r) })
+	if !slices.ContainsFunc(g.Functions, func(f calc.Function) bool { return f.Kind == calc.KindDetail }) {
+		one.pieces = o.pieces
+	}
+	return one, nil
+}
+
+// aggregation is the stage: what it computes, and for each function its name and what the answer repeats of it.
+type aggregation struct {
+	calc.Aggregation
+	names  []string
+	echoes [][]Part
 }
 
 func invalid(text string) error {
@@ -95,7 +102,7 @@ func invalid(text string) error {
 }
 
 // limits reads what only threshold functions need.
-func (a *Aggregate) limits(g *calc.Aggregation) error {
+func (a *Aggregate) limits(m dates.Moment, g *calc.Aggregation) error {
 	needed := false
 	for _, f := range g.Functions {
 		needed = needed || f.NeedsThreshold()
@@ -106,8 +113,14 @@ func (a *Aggregate) limits(g *calc.Aggregation) error {
 	if a.Threshold == nil || a.Threshold.Min == nil && a.Threshold.Max == nil {
 		return invalid("Threshold with min or max is required")
 	}
-	if a.Calendar != "" {
-		return core.Errorf(core.Unimplemented, "not implemented: series query field 'aggregate.calendar'")
+	if !blank(a.Calendar) {
+		calendar, err := m.Calendars.Find(a.Calendar)
+		if err != nil {
+			return err
+		}
+		g.Workday = func(year int, month time.Month, day int) bool {
+			return calendar.Workday(dates.DateAt(year, month, day))
+		}
 	}
 	g.Threshold = &calc.Threshold{Min: math.Inf(-1), Max: math.Inf(1)}
 	if a.Threshold.Min != nil {
@@ -160,16 +173,29 @@ func (i *Interpolation) resolve() (calc.Fill, error) {
 	return fill, nil
 }
 
-// aggregated computes one result for each function. A series for which no function gives a value gives no result: placeholders are made elsewhere.
-func aggregated(g calc.Aggregation, r *Result) ([]*Result, error) {
+// results computes one result for each function. A series for which no function gives a value gives no result: placeholders are made elsewhere.
+func (o *aggregation) results(r *Result) ([]*Result, error) {
+	a, err := o.start(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Add(r.Samples.Times, r.Samples.Values); err != nil {
+		return nil, invalid(err.Error())
+	}
+	return o.finish(a, r)
+}
+
+func (o *aggregation) start(r *Result) (*calc.Aggregator, error) {
+	g := o.Aggregation
 	g.Decimal, g.Range = r.Decimal, r.reach(g.Range, g.Period)
 	a, err := calc.NewAggregator(g)
-	if err == nil {
-		err = a.Add(r.Samples.Times, r.Samples.Values)
-	}
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
+	return a, nil
+}
+
+func (o *aggregation) finish(a *calc.Aggregator, r *Result) ([]*Result, error) {
 	series, err := a.Finish()
 	if err != nil {
 		return nil, invalid(err.Error())
@@ -177,9 +203,13 @@ func aggregated(g calc.Aggregation, r *Result) ([]*Result, error) {
 	outputs, some := make([]*Result, len(series)), false
 	for i, s := range series {
 		out := *r
-		if g.Functions[i].Kind != calc.KindDetail {
+		if o.Functions[i].Kind != calc.KindDetail {
 			out.compute(s, a.Grid())
 		}
+		if out.Echo = o.echoes[i]; len(r.Echo) > 0 {
+			out.Echo = with(r.Echo, "aggregate", o.echoes[i][0].JSON)
+		}
+		out.Lineage = r.Lineage + "/" + o.names[i]
 		some = some || out.Samples.Len() > 0
 		outputs[i] = &out
 	}
@@ -187,6 +217,45 @@ func aggregated(g calc.Aggregation, r *Result) ([]*Result, error) {
 		return nil, nil
 	}
 	return outputs, nil
+}
+
+// pieces computes what results would make of the samples of in, without putting them together. some reports whether there are any. hold is told how many
+// samples are kept for the current period.
+func (o *aggregation) pieces(r *Result, in iter.Seq2[core.Piece, error], hold holder) (out []*Result, some bool, err error) {
+	a, err := o.start(r)
+	if err != nil {
+		return nil, false, err
+	}
+	for p, err := range in {
+		if err != nil {
+			return nil, false, err
+		}
+		if p.Stats != nil {
+			some = true
+			if taken, err := a.AddSummary(calc.Summary(*p.Stats)); taken || err != nil {
+				if err != nil {
+					return nil, true, invalid(err.Error())
+				}
+				continue
+			}
+		}
+		b, err := p.Rows()
+		if err != nil {
+			return nil, false, err
+		}
+		some = some || len(b.Times) > 0
+		if err := a.Add(b.Times, b.Values); err != nil {
+			return nil, true, invalid(err.Error())
+		}
+		if err := hold(a.Kept()); err != nil {
+			return nil, true, err
+		}
+	}
+	if !some {
+		return nil, false, nil
+	}
+	out, err = o.finish(a, r)
+	return out, true, err
 }
 
 // names lists the functions as they are echoed: in capitals, in the spelling sent.

@@ -7,5 +7,8 @@
 // The steps of a series query, in order: select series (the backend does, from the core.SeriesQuery that the plan makes), load their samples, transform
 // (stages), cut to limit and seriesLimit, fill in placeholders. Stages are the seam for transformations: each takes the results of the one before.
 //
+// When aggregation comes first and the backend is a core.Parallel, parallel.go takes the place of loading and of that stage: it aggregates several series
+// at once from what the backend has in pieces, and brings them back into order. Nobody can tell from the answer.
+//
 // Results are plain structs. AppendJSON and AppendCSV print them for every route that answers with them.
 package query

@@ -176,6 +176,7 @@ func (e *execution) evaluate(ctx context.Context) ([]*Result, error) {
 	for i, p := range v.inputs {
 		values[i] = &collection{input: true}
 		in := &execution{p, e.Source}
+		in.Transient = false // a script sees all inputs at once
 		if err := in.authorise(in.query.Entities.Names); err != nil {
 			return nil, err
 		}

@@ -78,15 +78,14 @@ func (h *horizon) ends(t, last core.Time, count int, filtered bool) bool {
 // TimeFilter keeps times of the day and working days. Empty members are no condition.
 type TimeFilter struct {
 	From, To string // HH:mm, inclusive and exclusive, in the zone of the query; To before From goes over midnight
-	Calendar string // name of a workday calendar
+	Calendar string // key of a workday calendar
 }
 
 // timeFilter is a validated TimeFilter.
 type timeFilter struct {
 	active   bool
-	from, to int // minutes of the day
-	workdays bool
-	calendar *dates.Calendar // nil = Monday to Friday
+	from, to int             // minutes of the day
+	calendar *dates.Calendar // nil = every day; a year of which it lists no day has the plain week of its country
 	moment   dates.Moment
 }
 
@@ -114,13 +113,12 @@ func (p *forecaster) readFilter() error {
 	if to.from%dayMinutes == to.to%dayMinutes && (f.From != "" && f.To != "") && to.to-to.from != dayMinutes {
 		return invalid("forecast.timeFilter: from and to are the same time")
 	}
-	if f.Calendar != "" {
-		to.workdays = true
-		if c := p.set.Calendar; c.Name() == f.Calendar {
-			to.calendar = c
-		} else if c, err := dates.ParseCalendar(f.Calendar, fmt.Appendf(nil, `{"country":%q}`, f.Calendar)); err == nil {
-			to.calendar = c // no days are known: the plain week of the country
+	if !blank(f.Calendar) {
+		calendar, err := p.set.Calendars.Find(f.Calendar)
+		if err != nil {
+			return err
 		}
+		to.calendar = calendar
 	}
 	p.filter = to
 	return nil
@@ -145,7 +143,7 @@ func (f *timeFilter) passes(t core.Time) bool {
 	if !f.active {
 		return true
 	}
-	if f.workdays && !f.calendar.Workday(dates.DateOf(t, f.moment.Zone)) {
+	if f.calendar != nil && !f.calendar.Workday(dates.DateOf(t, f.moment.Zone)) {
 		return false
 	}
 	local := t.Std()

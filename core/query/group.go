@@ -51,7 +51,7 @@ func (g *Group) stage(s setting) (stage, error) {
 		}
 		c.Fill = fill
 	}
-	p, err := g.Place.plan()
+	p, err := g.Place.plan(s.Moment)
 	if err != nil {
 		return stage{}, err
 	}

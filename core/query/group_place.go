@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
+	"github.com/tidemark-db/tidemark/core/dates"
+	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/glob"
 )
 
 // Place asks to divide a group: into at most Count subgroups, or into the entities of Bins, which hold what fits.
@@ -32,14 +36,16 @@ type placement struct {
 	count                int // 0 = bins
 	constraint, minimize placeExpr
 	bins                 core.EntityFilter
+	moment               dates.Moment // of dates in the expression of bins
 }
 
-func (p *Place) plan() (*placement, error) {
+func (p *Place) plan(m dates.Moment) (*placement, error) {
 	if p == nil {
 		return nil, nil
 	}
-	out := &placement{}
-	if m := strings.TrimSpace(p.Method); m != "" && !strings.EqualFold(m, "greedy_simple") && !strings.EqualFold(m, "greedy_correlations") {
+	out := &placement{moment: m}
+	method := strings.TrimSpace(p.Method)
+	if method != "" && !strings.EqualFold(method, "greedy_simple") && !strings.EqualFold(method, "greedy_correlations") {
 		return nil, invalid("Unknown place method: " + p.Method)
 	}
 	var err error
@@ -293,17 +299,58 @@ func (d *divider) pack(ctx context.Context) ([]*placed, error) {
 
 // entities lists the bins by name, as far as the caller may read them.
 func (d *divider) entities(ctx context.Context) ([]string, error) {
-	if d.bins.Group != "" {
-		names, err := d.grouper.members(ctx, d.bins.Group)
+	names, err := d.candidates(ctx)
+	if err != nil || d.bins.Expression == "" {
 		return names, err
 	}
-	if len(d.bins.Patterns) > 0 || d.bins.Expression != "" {
-		return nil, core.Errorf(core.Unimplemented, "not implemented: patterns and expressions in series query field 'group.place'")
+	g, now := d.grouper, func() core.Time { return d.moment.Now }
+	source := filter.Source{Reader: g.Reader, Catalog: g.Catalog, Now: now}
+	compiler := filter.Compiler{Functions: source.Functions(ctx).Within(g.within()), Zone: d.moment.Zone, Now: now,
+		Calendar: d.moment.Calendar, Calendars: d.moment.Calendars}
+	expr, err := compiler.Compile(filter.Entities, d.bins.Expression)
+	if err != nil {
+		return nil, err
+	}
+	var kept []string
+	for _, name := range names {
+		entity, _ := g.Catalog.Entity(name)
+		yes, err := expr.Match(filter.EntityEnv{Entity: &entity})
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if yes {
+			kept = append(kept, name)
+		}
+	}
+	return kept, nil
+}
+
+// candidates lists the entities that names, patterns or a group select; all when the expression alone decides.
+func (d *divider) candidates(ctx context.Context) ([]string, error) {
+	g, f := d.grouper, &d.bins
+	switch {
+	case f.Group != "":
+		return g.members(ctx, f.Group)
+	case len(f.Names) > 0 && len(f.Patterns) == 0:
+		return slices.DeleteFunc(slices.Clone(f.Names), func(name string) bool {
+			_, known := g.Catalog.Entity(name)
+			return !known || !g.readable(name)
+		}), nil
+	}
+	patterns := make([]*glob.Pattern, len(f.Patterns))
+	for i, p := range f.Patterns {
+		patterns[i] = glob.Compile(p)
 	}
 	var names []string
-	for _, name := range d.bins.Names {
-		if _, known := d.grouper.Catalog.Entity(name); known && d.grouper.readable(name) {
-			names = append(names, name)
+	readable := g.within()
+	for doc, err := range alive(ctx, g.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocEntity})) {
+		if err != nil {
+			return nil, err
+		}
+		wanted := len(f.Names)+len(patterns) == 0 || slices.Contains(f.Names, doc.Key) ||
+			slices.ContainsFunc(patterns, func(p *glob.Pattern) bool { return p.Match(doc.Key) })
+		if wanted && readable(doc.Key) {
+			names = append(names, doc.Key)
 		}
 	}
 	return names, nil

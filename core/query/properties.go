@@ -17,6 +17,7 @@ type Properties struct {
 	Entities         EntityFilter
 	Dates            DateFilter
 	Timezone         string
+	Calendar         string // key of the workday calendar of calendar keywords; empty = the default one
 	Key              map[string]string
 	ExactMatch       bool
 	KeyTagExpression string
@@ -49,6 +50,11 @@ func (s Properties) Validate(m dates.Moment) (*PropertyPlan, error) {
 	m, err := inZone(m, s.Timezone)
 	if err != nil {
 		return nil, err
+	}
+	if !blank(s.Calendar) {
+		if m.Calendar, err = m.Calendars.Find(s.Calendar); err != nil {
+			return nil, err
+		}
 	}
 	p := &PropertyPlan{request: s, now: m.Now, offset: -1}
 	q := &p.query

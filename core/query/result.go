@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
-	"github.com/tidemark-db/tidemark/core/dates"
 )
 
 // SeriesType is the store that a series is read from.
@@ -118,22 +117,16 @@ func (m *Meta) appendJSON(b []byte) []byte {
 }
 
 func (r *Result) appendSamples(b []byte) []byte {
-	b = append(b, '[')
 	s := &r.Samples
+	if len(s.Times) == 0 {
+		return append(b, "[]"...)
+	}
 	texts, decimals, versions := s.Texts, s.Decimals, s.Versions
-	var clock isoClock
+	head := newSampleHead(r.Format)
 	const usual = 48 // bytes of a sample
-	b = slices.Grow(b, usual*len(s.Times))
+	b = append(slices.Grow(b, usual*len(s.Times)), '[')
 	for i, t := range s.Times {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if r.Format == Millis {
-			b = strconv.AppendInt(append(b, `{"t":`...), int64(t), 10)
-		} else {
-			b = append(clock.append(append(b, `{"d":"`...), t), '"')
-		}
-		b = append(b, `,"v":`...)
+		b = head.append(b, t)
 		if len(decimals) > 0 && int(decimals[0].Index) == i {
 			b = appendDecimal(b, decimals[0].Decimal)
 			decimals = decimals[1:]
@@ -151,33 +144,10 @@ func (r *Result) appendSamples(b []byte) []byte {
 			}
 			versions = versions[1:]
 		}
-		b = append(b, '}')
+		b = append(b, '}', ',')
 	}
-	return append(b, ']')
-}
-
-// isoClock prints times that mostly lie in the minute of the one before: what the two share is kept as text.
-type isoClock struct {
-	minute core.Time // since 1970
-	text   [len("2021-05-03T10:00:")]byte
-	set    bool
-}
-
-func (c *isoClock) append(b []byte, t core.Time) []byte {
-	if t < core.MinTime || t > core.MaxTime {
-		return dates.AppendISO(b, t)
-	}
-	const minute = 60_000
-	if m := t / minute; !c.set || m != c.minute {
-		var full [len("2021-05-03T10:00:00.000Z")]byte
-		copy(c.text[:], dates.AppendISO(full[:0], m*minute))
-		c.minute, c.set = m, true
-	}
-	ms := int(t % minute)
-	second := ms / 1000
-	ms %= 1000
-	b = append(b, c.text[:]...)
-	return append(b, byte('0'+second/10), byte('0'+second%10), '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
+	b[len(b)-1] = ']'
+	return b
 }
 
 func (r *Result) appendVersion(b []byte, v core.VersionAt) []byte {
@@ -198,8 +168,8 @@ func (r *Result) appendTime(b []byte, t core.Time) []byte {
 }
 
 func (r *Result) appendValue(b []byte, v float64) []byte {
-	if !r.Computed || math.IsNaN(v) || math.IsInf(v, 0) {
-		return appendNumber(b, v)
+	if r.Computed && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return calc.AppendComputed(b, v)
 	}
-	return calc.AppendComputed(b, v)
+	return appendNumber(b, v)
 }

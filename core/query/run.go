@@ -11,7 +11,7 @@ import (
 )
 
 // Run reads and yields the results of the query in the order of the answer: by entity, tags and function. It yields at least one, a placeholder when
-// nothing was found; and at most one error, the last. What it yields belongs to the caller.
+// nothing was found; and at most one error, the last. What it yields belongs to the caller, unless the source is Transient.
 func (p *Plan) Run(ctx context.Context, src Source) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		src, release := src.open()
@@ -92,8 +92,9 @@ func (e *execution) concrete(ctx context.Context) ([]string, error) {
 // members lists the entities of a group that the caller may read. Only groups defined by an expression cost a look at every entity.
 func (e *execution) members(ctx context.Context, name string) ([]string, error) {
 	var members []string
+	readable := e.within()
 	keep := func(entity string) {
-		if e.Catalog.Member(entity, name) && e.readable(entity) {
+		if e.Catalog.Member(entity, name) && readable(entity) {
 			members = append(members, entity)
 		}
 	}
@@ -212,11 +213,13 @@ func (e *execution) meta(r *Result) *Meta {
 
 // results loads the series, runs the stages and cuts to the limit.
 func (e *execution) results(ctx context.Context) iter.Seq2[*Result, error] {
-	in := e.load(ctx)
+	in, stages := e.load(ctx), e.stages
 	if e.evaluation != nil {
 		in = e.evaluated(ctx)
+	} else if p := e.parallel(); p != nil {
+		in, stages = e.scanned(ctx, p), stages[1:]
 	}
-	for _, s := range e.stages {
+	for _, s := range stages {
 		in = s.run(ctx, e, in)
 	}
 	return func(yield func(*Result, error) bool) {
@@ -253,20 +256,14 @@ func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 			yield(nil, err)
 			return
 		}
-		m, _ := e.Catalog.Metric(e.query.Metric)
-		unlimited, decimal := e.request.Limit <= 0 && !m.Versioned, m.DataType == core.TypeDecimal
-		count := 0
+		most, decimal := e.series()
 		for r, err := range e.selected(ctx) {
 			if err == nil && allowed != nil && !allowed[key(r)] {
 				continue
 			}
-			if err == nil && unlimited {
-				if count++; count > maxSeries {
-					err = core.Errorf(core.Invalid, "IllegalArgumentException: Series count exceeds %d", maxSeries)
-				}
-			}
 			if err == nil {
 				r.Decimal = decimal
+				err = most.add()
 			}
 			if err == nil && e.request.Cache && !e.dates.Contains(r.Samples.Times[0]) {
 				continue
@@ -281,6 +278,25 @@ func (e *execution) load(ctx context.Context) iter.Seq2[*Result, error] {
 			}
 		}
 	}
+}
+
+// tally counts the series of a query; the zero tally has no limit.
+type tally struct{ count, limit int }
+
+func (t *tally) add() error {
+	if t.count++; t.limit > 0 && t.count > t.limit {
+		return core.Errorf(core.Invalid, "IllegalArgumentException: Series count exceeds %d", t.limit)
+	}
+	return nil
+}
+
+// series returns how many series the query may match, and whether their values are decimals.
+func (e *execution) series() (most tally, decimal bool) {
+	m, _ := e.Catalog.Metric(e.query.Metric)
+	if e.request.Limit <= 0 && !m.Versioned {
+		most.limit = maxSeries
+	}
+	return most, m.DataType == core.TypeDecimal
 }
 
 func (e *execution) scoped() core.SeriesQuery {
@@ -321,10 +337,20 @@ func (e *execution) selected(ctx context.Context) flow {
 	return e.surrounded(ctx, q)
 }
 
+// reuses reports whether each result is done with before the next one is read: its reader says so, and no stage keeps any.
+func (e *execution) reuses() bool {
+	return e.Transient && !e.outer && !slices.ContainsFunc(e.stages, func(s stage) bool { return !s.streams })
+}
+
 // merged puts the blocks of each series together.
 func (e *execution) merged(ctx context.Context, q core.SeriesQuery) flow {
 	return func(yield func(*Result, error) bool) {
 		held := e.hold()
+		var buffer *Samples // nil: each result has memory of its own
+		if e.reuses() && !q.NewestFirst {
+			buffer = sampleBuffers.Get().(*Samples)
+			defer buffer.putBack()
+		}
 		var current *Result
 		for b, err := range alive(ctx, e.Reader.Series(ctx, q)) {
 			if err != nil {
@@ -340,6 +366,9 @@ func (e *execution) merged(ctx context.Context, q core.SeriesQuery) flow {
 				}
 				k := b.Key.Clone()
 				current = &Result{Metric: k.Metric, Entity: k.Entity, Tags: k.Tags}
+				if buffer != nil {
+					current.Samples = buffer.emptied()
+				}
 				held.count = 0
 			}
 			if err := held.add(len(b.Times)); err != nil {
@@ -348,6 +377,9 @@ func (e *execution) merged(ctx context.Context, q core.SeriesQuery) flow {
 			}
 			if !q.NewestFirst {
 				current.Samples.add(b)
+				if buffer != nil {
+					*buffer = current.Samples // it may have grown
+				}
 				continue
 			}
 			var older Samples

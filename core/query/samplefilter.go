@@ -20,7 +20,7 @@ type sampleFilters struct {
 func (p *Plan) compileFilters(m dates.Moment) error {
 	f := &p.filters
 	f.moment, f.merge = m, p.versions() && p.computes()
-	c := filter.Compiler{Zone: m.Zone, Now: func() core.Time { return m.Now }}
+	c := filter.Compiler{Zone: m.Zone, Now: func() core.Time { return m.Now }, Calendar: m.Calendar, Calendars: m.Calendars}
 	var err error
 	if text := p.request.SampleFilter; !blank(text) {
 		if f.sample, err = c.Compile(filter.RawSamples, text); err != nil {

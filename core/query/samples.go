@@ -1,8 +1,8 @@
 package query
 
 import (
-	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -44,20 +44,45 @@ func (s *Samples) prepend(older Samples) {
 	s.add(core.Block{Times: newer.Times, Values: newer.Values, Texts: newer.Texts, Decimals: newer.Decimals, Versions: newer.Versions})
 }
 
-// cut keeps the samples from index from up to, but not including, to.
+// cut keeps the samples from index from up to, but not including, to. Outputs of one stage may share their columns: nothing is changed in place.
 func (s *Samples) cut(from, to int) {
 	s.Times, s.Values = s.Times[from:to], s.Values[from:to]
-	outside := func(index uint32) bool { return int(index) < from || int(index) >= to }
-	s.Texts = slices.DeleteFunc(s.Texts, func(t core.TextAt) bool { return outside(t.Index) })
-	s.Decimals = slices.DeleteFunc(s.Decimals, func(d core.DecimalAt) bool { return outside(d.Index) })
-	s.Versions = slices.DeleteFunc(s.Versions, func(v core.VersionAt) bool { return outside(v.Index) })
-	for i := range s.Texts {
-		s.Texts[i].Index -= uint32(from)
+	s.Texts = cutSparse(s.Texts, from, to, func(t *core.TextAt) *uint32 { return &t.Index })
+	s.Decimals = cutSparse(s.Decimals, from, to, func(d *core.DecimalAt) *uint32 { return &d.Index })
+	s.Versions = cutSparse(s.Versions, from, to, func(v *core.VersionAt) *uint32 { return &v.Index })
+}
+
+// cutSparse returns the entries of a sparse column, ascending by index, that lie from index from up to, but not including, to, with indexes from there.
+func cutSparse[T any](column []T, from, to int, index func(*T) *uint32) []T {
+	var kept []T
+	for _, one := range column {
+		if at := index(&one); int(*at) >= from && int(*at) < to {
+			*at -= uint32(from)
+			kept = append(kept, one)
+		}
 	}
-	for i := range s.Decimals {
-		s.Decimals[i].Index -= uint32(from)
+	return kept
+}
+
+// sampleBuffers hold the samples of one series after the other, of one request after the other: growing them anew each time is most of what a large query
+// allocates.
+var sampleBuffers = sync.Pool{New: func() any { return new(Samples) }}
+
+// mostBuffered is the most samples of a buffer that is kept: 1 MiB of times and values.
+const mostBuffered = 1 << 16
+
+// emptied returns the columns without their samples. What they hold of texts is dropped, so that a small result does not keep those of a large one.
+func (s *Samples) emptied() Samples {
+	clear(s.Texts)
+	clear(s.Versions)
+	return Samples{Times: s.Times[:0], Values: s.Values[:0], Texts: s.Texts[:0], Decimals: s.Decimals[:0], Versions: s.Versions[:0]}
+}
+
+// putBack gives a buffer to the next request.
+func (s *Samples) putBack() {
+	*s = s.emptied()
+	if max(cap(s.Times), cap(s.Texts), cap(s.Decimals), cap(s.Versions)) > mostBuffered {
+		*s = Samples{}
 	}
-	for i := range s.Versions {
-		s.Versions[i].Index -= uint32(from)
-	}
+	sampleBuffers.Put(s)
 }

@@ -49,8 +49,6 @@ type Series struct {
 	// Name and Inputs serve Evaluate: the name of the query itself as an input, and more inputs, of which only name and filters count.
 	Name   string
 	Inputs []Series
-	// Transformations holds the text of those that are asked for by name but not built, such as group.
-	Transformations map[string]string
 }
 
 // transformations in the order in which they run unless the request says otherwise.
@@ -104,9 +102,6 @@ func (s Series) Validate(m dates.Moment) (*Plan, error) {
 		return nil, err
 	}
 	if err = p.transform(m); err != nil {
-		return nil, err
-	}
-	if err = p.unbuilt(); err != nil {
 		return nil, err
 	}
 	if err = p.compileFilters(m); err != nil {
@@ -266,20 +261,6 @@ func (s Series) numbers() map[string]int {
 		number("forecast", s.Forecast.Order)
 	}
 	return m
-}
-
-// unbuilt refuses what this server does not do: a wrong answer would be worse.
-func (p *Plan) unbuilt() error {
-	s := p.request
-	missing := func(field string) error {
-		return core.Errorf(core.Unimplemented, "not implemented: series query field '%s'", field)
-	}
-	for _, name := range transformations {
-		if _, asked := s.Transformations[name]; asked {
-			return missing(name)
-		}
-	}
-	return nil
 }
 
 // selection completes the query for the backend.

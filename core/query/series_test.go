@@ -392,7 +392,6 @@ func TestSeriesErrors(t *testing.T) {
 		{with(func(q *query.Series) { q.TransformationOrder = []string{"AGGREGATE", "sort"} }), core.Invalid, ill + "Unknown transformation: sort"},
 		{with(func(q *query.Series) { q.SampleFilter = "value >" }), core.Invalid, "Syntax error"},
 		{with(func(q *query.Series) { q.VersionFilter = "value >" }), core.Invalid, "Syntax error"},
-		{with(func(q *query.Series) { q.Transformations = map[string]string{"group": "{}"} }), core.Unimplemented, "not implemented: series query field 'group'"},
 		{with(func(q *query.Series) { q.Aggregate = &query.Aggregate{} }), core.Invalid, ill + "Aggregation type is required"},
 		{with(func(q *query.Series) { q.Aggregate = &query.Aggregate{Types: []string{"AVERAGE"}} }), core.Invalid, ill + `unknown aggregate function "AVERAGE"`},
 		{with(func(q *query.Series) { q.Aggregate = &query.Aggregate{Types: []string{"PERCENTILE(101)"}} }), core.Invalid, ill},
@@ -445,9 +444,9 @@ func TestEchoOfAggregate(t *testing.T) {
 	expect(t, "everything sent", answer(t, s.source(), q), `{"entity":"pump-3","metric":"flow","tags":{},"type":"HISTORY","aggregate":{"type":"THRESHOLD_DURATION",`+
 		`"period":{"count":1,"unit":"HOUR","align":"START_TIME","timezone":"Europe/Berlin"},"threshold":{"min":-1.5},"workingMinutes":{"start":540,"end":1080},`+
 		`"interpolate":{"type":"PREVIOUS","extend":false}},"transformationOrder":["AGGREGATE"],"data":[{"d":"2021-05-03T10:00:00.000Z","v":0.0}]}`)
-	q.Aggregate.Calendar = "usa"
-	if _, err := q.Validate(moment); core.CodeOf(err) != core.Unimplemented {
-		t.Errorf("calendar: %v, want code unimplemented", err)
+	q.Aggregate.Calendar = "mars"
+	if _, err := q.Validate(moment); core.CodeOf(err) != core.Invalid {
+		t.Errorf("unknown calendar: %v, want code invalid", err)
 	}
 	q.Aggregate.Calendar, q.Aggregate.WorkingMinutes = "", &query.WorkingMinutes{Start: 600, End: 600}
 	if _, err := q.Validate(moment); core.CodeOf(err) != core.Invalid {

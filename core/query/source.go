@@ -14,6 +14,9 @@ type Source struct {
 	Reader  core.Reader
 	Catalog core.Catalog
 	Scope   core.Scope
+	// Transient says that the reader is done with a result before it asks for the next one or leaves the loop: the samples of a series query may then lie in
+	// memory that is used again.
+	Transient bool
 	// Samples is how many samples a query may hold at one time; 0 = DefaultSamples.
 	Samples int
 	// ForecastSamples is how many samples one forecast may read, and how many it may give; 0 = DefaultForecastSamples.
@@ -46,6 +49,28 @@ func (s Source) authorise(names []string) error {
 	return nil
 }
 
-func (s Source) readable(entity string) bool {
-	return s.Scope.All || slices.ContainsFunc(s.Scope.Groups, func(g string) bool { return s.Catalog.Member(entity, g) })
+func (s Source) readable(entity string) bool { return s.within()(entity) }
+
+// within returns the question whether the caller may read an entity, for whoever asks it many times.
+func (s Source) within() func(entity string) bool {
+	if s.Scope.All {
+		return func(string) bool { return true }
+	}
+	return MemberOfAny(s.Catalog, s.Scope.Groups)
+}
+
+// grouped is what a catalog may know besides: to answer for several groups at once costs it less than one answer for each.
+type grouped interface {
+	// AnyMember returns the question whether an entity is in any of the groups as they are now.
+	AnyMember(groups []string) func(entity string) bool
+}
+
+// MemberOfAny returns the question whether an entity is in any of the groups.
+func MemberOfAny(c core.Catalog, groups []string) func(entity string) bool {
+	if g, ok := c.(grouped); ok {
+		return g.AnyMember(groups)
+	}
+	return func(entity string) bool {
+		return slices.ContainsFunc(groups, func(group string) bool { return c.Member(entity, group) })
+	}
 }

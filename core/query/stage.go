@@ -18,8 +18,11 @@ type flow = iter.Seq2[*Result, error]
 
 // stage turns the results of the stage before it into its own. It keeps their order by entity and tags.
 type stage struct {
-	name string // upper case, echoed
-	run  func(ctx context.Context, e *execution, in flow) flow
+	name    string // upper case, echoed
+	run     func(ctx context.Context, e *execution, in flow) flow
+	streams bool // it is done with an input, and with what it made of it, before it asks for the next one
+	// pieces does as the first stage what run does, from the pieces of a series; nil = it needs the samples themselves.
+	pieces func(r *Result, in iter.Seq2[core.Piece, error], hold holder) (out []*Result, some bool, err error)
 }
 
 // transformation is one of those that a request configures.
@@ -81,7 +84,7 @@ func mapped(name string, f func(ctx context.Context, e *execution, r *Result) ([
 			}
 		}
 	}
-	return stage{name: name, run: run}
+	return stage{name: name, run: run, streams: true}
 }
 
 // reach returns the range that a stage works on: that of the query, or to the end of an input that goes on beyond it, as the output of a forecast does.
