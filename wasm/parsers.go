@@ -210,7 +210,7 @@ func (p *Parsers) open(ctx context.Context, r core.ParseRequest, body io.Reader)
 	if found.Zone != nil {
 		request.Zone, request.Offsets = found.Zone.String(), offsets(found.Zone)
 	}
-	s, err := plugin.OpenAs(ctx, r.Origin.Grants, request)
+	s, err := plugin.OpenFrom(ctx, r.Origin, request)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,7 +30,7 @@ type Plugin struct {
 		manifest   *abi.Manifest // of the last load; outlives unloading
 		idle       []*pooled
 		using      int // calls and streams in work: nothing is unloaded under them
-		streams    int
+		streams    places
 		instances  int
 		used       time.Time // end of the last use
 		retired    bool      // unload as soon as nothing is in work
@@ -84,7 +84,7 @@ func (p *Plugin) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.mu.stats
-	s.Name, s.Loaded, s.Instances, s.Streams = p.name, p.mu.maker != nil, p.mu.instances, p.mu.streams
+	s.Name, s.Loaded, s.Instances, s.Streams = p.name, p.mu.maker != nil, p.mu.instances, p.mu.streams.open
 	if p.mu.manifest != nil {
 		s.Version = p.mu.manifest.Version
 	}

@@ -28,6 +28,7 @@ type Stream struct {
 	plugin   *Plugin
 	manifest *abi.Manifest
 	job      job
+	place    place
 	pinned   *pooled // of a stateful plugin
 	failed   error   // a stateful stream ends with its first error
 	offset   int64
@@ -38,17 +39,22 @@ type Stream struct {
 // Open begins a stream: the plugin checks the configuration. A stateful plugin gives it an instance of its own. Capabilities are not
 // available in it.
 func (p *Plugin) Open(ctx context.Context, r abi.OpenRequest) (*Stream, error) {
-	return p.open(ctx, r, func() *session { return nil })
+	return p.open(ctx, r, place{}, func() *session { return nil })
 }
 
-// OpenAs is Open for an uploader, with whose rights the capabilities of the plugin read. Whoever writes the output of a call writes
-// Stream.Remembered with it, in one batch.
+// OpenAs is OpenFrom for the server itself, with the given rights.
 func (p *Plugin) OpenAs(ctx context.Context, uploader core.Grants, r abi.OpenRequest) (*Stream, error) {
-	return p.open(ctx, r, func() *session { return p.newSession(uploader) })
+	return p.OpenFrom(ctx, core.Origin{Grants: uploader}, r)
+}
+
+// OpenFrom is Open for an uploader, with whose rights the capabilities of the plugin read, and who counts against Options.Streams. Whoever writes the output
+// of a call writes Stream.Remembered with it, in one batch.
+func (p *Plugin) OpenFrom(ctx context.Context, uploader core.Origin, r abi.OpenRequest) (*Stream, error) {
+	return p.open(ctx, r, placeOf(uploader), func() *session { return p.newSession(uploader.Grants) })
 }
 
 // open asks for the session when the plugin is loaded: only then it is known what was granted.
-func (p *Plugin) open(ctx context.Context, r abi.OpenRequest, uploader func() *session) (*Stream, error) {
+func (p *Plugin) open(ctx context.Context, r abi.OpenRequest, at place, uploader func() *session) (*Stream, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("wasm: open request for %s: %w", p.name, err)
@@ -56,7 +62,7 @@ func (p *Plugin) open(ctx context.Context, r abi.OpenRequest, uploader func() *s
 	if err := p.begin(ctx); err != nil {
 		return nil, err
 	}
-	s := &Stream{plugin: p, job: job{kind: r.Kind, open: string(text), received: r.Received, openOnly: true, session: uploader()}}
+	s := &Stream{plugin: p, place: at, job: job{kind: r.Kind, open: string(text), received: r.Received, openOnly: true, session: uploader()}}
 	if err := s.start(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -79,13 +85,10 @@ func (s *Stream) start(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	full := p.mu.streams >= maxStreams
-	if !full {
-		p.mu.streams++
-	}
+	refusal := p.mu.streams.take(s.place, p.host.options.Streams)
 	p.mu.Unlock()
-	if full {
-		return &Error{Plugin: p.name, Fault: FaultBusy, Text: fmt.Sprintf("%d streams are open, the limit", maxStreams), RetryAfter: time.Second}
+	if refusal != "" {
+		return &Error{Plugin: p.name, Fault: FaultBusy, Text: refusal, RetryAfter: time.Second}
 	}
 	g, err := p.take(ctx, anyGuest)
 	if err == nil {
@@ -97,7 +100,7 @@ func (s *Stream) start(ctx context.Context) error {
 		p.give(g, err)
 	}
 	p.mu.Lock()
-	p.mu.streams--
+	p.mu.streams.give(s.place)
 	p.mu.Unlock()
 	return err
 }
@@ -166,7 +169,7 @@ func (s *Stream) Close() {
 		s.pinned.opened = ""
 		p.give(s.pinned, s.failed)
 		p.mu.Lock()
-		p.mu.streams--
+		p.mu.streams.give(s.place)
 		p.mu.Unlock()
 	}
 	s.job.session.end()

@@ -56,6 +56,7 @@ type Options struct {
 	Reader  core.Reader
 	Catalog core.Catalog
 	State   StateLimits
+	Streams StreamLimits
 
 	Limits abi.Limits       // of one batch; the zero value is abi.DefaultLimits
 	Log    *slog.Logger     // nil drops everything
@@ -71,7 +72,6 @@ const (
 	codePerByte    = 6                // compiled code resident per byte of module, measured 5 to 6
 	maxCalls       = 1_000_000        // of one instance
 	idleUnload     = 5 * time.Minute  // three resident Go plugins cost 70 MB
-	maxStreams     = 16               // pinned instances of one plugin
 	killsToOpen    = 3                // within killWindow
 	killWindow     = time.Minute      //
 	maxBackoff     = 64 * time.Minute //
@@ -107,6 +107,9 @@ func (o *Options) setDefaults() error {
 		o.Now = time.Now
 	}
 	var faults []error
+	if err := o.Streams.setDefaults(); err != nil {
+		faults = append(faults, err)
+	}
 	if o.Budget < 0 {
 		faults = append(faults, errors.New("wasm: the budget is negative"))
 	}

@@ -23,9 +23,15 @@ type Config struct {
 	Data      string // data directory
 	Dir       string // configuration folder: tidemark.yaml, rules/*.yaml, parsers/*.yaml, plugins/*.wasm
 	HTTP      string // listen address
+	BackupDir string // absolute, "" = none
 	Sync      string // always, never, or an interval
 	Zone      *time.Location
 	Memory    int64 // bytes; heap, caches and plugins together
+	Flush     int64 // bytes; 0 = a share of Memory
+	FlushAge  time.Duration
+	Disk      int64 // bytes; 0 = no bound
+	DiskLow   int64
+	Retention int64 // bytes; 0 = no bound
 	LogLevel  string
 	ServerURL string
 
@@ -37,6 +43,7 @@ type Config struct {
 	ResetPassword string
 	GuestAccess   bool
 	SessionIdle   time.Duration
+	SessionAge    time.Duration
 	LoginAttempts int64
 	LoginDelay    time.Duration
 	LoginDelayMax time.Duration
@@ -45,24 +52,36 @@ type Config struct {
 	HTTPConnections int64
 	HTTPPerAddress  int64
 	HTTPTime        time.Duration
+	HTTPHeader      int64
 
 	HTTPS    string // listen address, "" = none
 	TLSCert  string // file, "" = self-signed
 	TLSKey   string
 	TLSNames string
 
-	CompileCache       string
-	PluginMemory       int64
-	InterpretedPlugins bool
-	StateKeyBytes      int64
-	StateValueBytes    int64
-	StateKeys          int64
-	DeadLetterBytes    int64 // of one
-	DeadLettersBytes   int64
+	CompileCache          string
+	PluginMemory          int64
+	InterpretedPlugins    bool
+	PluginStreams         int64
+	PluginStreamsReserved int64 // for each door
+	PluginStreamsSender   int64
+	StateKeyBytes         int64
+	StateValueBytes       int64
+	StateKeys             int64
+	DeadLetterBytes       int64 // of one
+	DeadLettersBytes      int64
 
 	BodyBytes      int64
 	BodiesBytes    int64
+	UserBodies     int64
 	UploadBytes    int64
+	UploadIdle     time.Duration
+	UploadRate     int64 // bytes a second
+	UploadFiles    int64
+	UploadQueue    int64
+	UploadSpool    int64
+	UploadResults  int64
+	PortalsAtOnce  int64
 	ResponseBytes  int64
 	Records        int64
 	HeldSamples    int64 // of one series query
@@ -77,6 +96,7 @@ type Config struct {
 	MessageTTL     int64 // seconds
 
 	Synonyms search.Synonyms
+	Calendar string // key of the default workday calendar
 
 	SelfMetrics  bool
 	SelfEntity   string
@@ -102,9 +122,15 @@ type setting struct {
 var settings = []setting{
 	{"data", "./tidemark-data", "data directory", text(func(c *Config) *string { return &c.Data })},
 	{"http", "127.0.0.1:8088", "address to listen on; port 0 picks a free one", address(func(c *Config) *string { return &c.HTTP })},
+	{"backup.dir", "", "directory below which backups of a running server go; default: none, and so no backups through the interface", directory(func(c *Config) *string { return &c.BackupDir })},
 	{"sync", "always", "when writes reach the disk: always, an interval such as 1s (a power cut loses at most that), or never", syncMode},
 	{"zone", "Local", "time zone of the server, an IANA name", zone},
 	{"memory", "auto", "memory budget: heap, caches and plugins together; auto is a quarter of the machine's, at least 64MiB", memory},
+	{"storage.flush", "auto", "recent data in memory, in bytes, from which on it is written to files; auto is a sixteenth of memory, between 4MiB and 64MiB", sizeOr("auto", func(c *Config) *int64 { return &c.Flush })},
+	{"storage.flush.age", "1h", "how long data stays in memory and in the journal alone", duration(func(c *Config) *time.Duration { return &c.FlushAge })},
+	{"disk", "off", "bytes that the database may take on the disk: above it writes are refused; off is no bound", sizeOr("off", func(c *Config) *int64 { return &c.Disk })},
+	{"disk.low", "64MiB", "free space of the disk below which writes are refused", size(func(c *Config) *int64 { return &c.DiskLow })},
+	{"retention.bytes", "off", "bytes of stored data above which the oldest samples and messages go; off keeps them", sizeOr("off", func(c *Config) *int64 { return &c.Retention })},
 	{"log.level", "info", "debug, info, warn or error", oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
 	{"server.url", "", "address of this server in links; default: the one it listens on", text(func(c *Config) *string { return &c.ServerURL })},
 	{"admin.user", "admin", "name of the administrator that the first start creates", text(func(c *Config) *string { return &c.AdminUser })},
@@ -114,12 +140,14 @@ var settings = []setting{
 	{"user.password.reset.password", "", "that password", text(func(c *Config) *string { return &c.ResetPassword })},
 	{"api.guest.access.enabled", "false", "let callers without credentials use the reading methods, for all entities", boolean(func(c *Config) *bool { return &c.GuestAccess })},
 	{"login.session.idle", "30m", "how long a session lives without a request", duration(func(c *Config) *time.Duration { return &c.SessionIdle })},
+	{"login.session.max", "720h", "how long a session lives at most, however often it is used", positive(func(c *Config) *time.Duration { return &c.SessionAge })},
 	{"login.attempts", "10", "different wrong passwords of one user from one address before more are refused for a while", size(func(c *Config) *int64 { return &c.LoginAttempts })},
 	{"login.delay", "1s", "how long they are refused first; it doubles with each further wrong password", duration(func(c *Config) *time.Duration { return &c.LoginDelay })},
 	{"login.delay.max", "5m", "how long they are refused at most", duration(func(c *Config) *time.Duration { return &c.LoginDelayMax })},
 	{"audit.entity", "", "entity that gets a message of type audit for each login and administrative change; default: they are only logged", text(func(c *Config) *string { return &c.AuditEntity })},
 	{"http.connections", "4096", "open connections of HTTP and HTTPS together", size(func(c *Config) *int64 { return &c.HTTPConnections })},
-	{"http.connections.address", "2048", "open connections of one client address", size(func(c *Config) *int64 { return &c.HTTPPerAddress })},
+	{"http.connections.address", "2048", "open connections of one client address, an IPv6 address by its /64", size(func(c *Config) *int64 { return &c.HTTPPerAddress })},
+	{"http.header", "64KiB", "bytes of the head of a request: its line with the query string, and its headers", size(func(c *Config) *int64 { return &c.HTTPHeader })},
 	{"http.time", "5m", "how long a request may take to arrive, and its answer to leave; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.HTTPTime })},
 	{"https", "", "address to listen on with TLS, for example 0.0.0.0:8443; default: none", optionalAddress(func(c *Config) *string { return &c.HTTPS })},
 	{"tls.cert", "", "file with the certificate and its chain (PEM); default: a self-signed one, kept in the data directory. It is read again when it changes", text(func(c *Config) *string { return &c.TLSCert })},
@@ -128,6 +156,9 @@ var settings = []setting{
 	{"compile.cache", "", "folder for compiled plugins; default: wasm-cache in the data directory", text(func(c *Config) *string { return &c.CompileCache })},
 	{"plugins.memory", "64MiB", "memory of one plugin instance", size(func(c *Config) *int64 { return &c.PluginMemory })},
 	{"plugins.interpreted", "false", "run plugins/*.wasm also where they can only be interpreted, some 50 times slower", boolean(func(c *Config) *bool { return &c.InterpretedPlugins })},
+	{"plugins.streams", "16", "instances of one plugin that are taken by csv or nmon streams at one time", size(func(c *Config) *int64 { return &c.PluginStreams })},
+	{"plugins.streams.reserved", "4", "of them kept for each of two doors, uploads over HTTP and streams over TCP, so that neither can take them all", size(func(c *Config) *int64 { return &c.PluginStreamsReserved })},
+	{"plugins.streams.sender", "8", "of them that one user over HTTP, or one address over TCP, may take", size(func(c *Config) *int64 { return &c.PluginStreamsSender })},
 	{"plugins.state.key", "256", "bytes of a key of what a plugin remembers", size(func(c *Config) *int64 { return &c.StateKeyBytes })},
 	{"plugins.state.value", "16KiB", "bytes of a value of what a plugin remembers", size(func(c *Config) *int64 { return &c.StateValueBytes })},
 	{"plugins.state.keys", "256", "keys of what one plugin remembers", size(func(c *Config) *int64 { return &c.StateKeys })},
@@ -136,12 +167,20 @@ var settings = []setting{
 	{"webhooks.backoff", "5s,5m,30m,2h,5h,10h,14h,20h,24h", "waits between the attempts of a notification; after the last it becomes a dead letter", durations},
 	{"limits.body", "64MiB", "largest decompressed request body", size(func(c *Config) *int64 { return &c.BodyBytes })},
 	{"limits.upload", "1GiB", "largest decompressed csv or nmon upload", size(func(c *Config) *int64 { return &c.UploadBytes })},
+	{"upload.idle", "30s", "how long the sender of an upload may keep the server waiting for bytes", positive(func(c *Config) *time.Duration { return &c.UploadIdle })},
+	{"upload.rate", "1KiB", "bytes a second that an upload has to bring on average while the server waits for it", size(func(c *Config) *int64 { return &c.UploadRate })},
+	{"upload.files", "10000", "files in an archive that is uploaded", size(func(c *Config) *int64 { return &c.UploadFiles })},
+	{"upload.queue", "64", "uploads with wait=false that have not ended; more are asked to come back", size(func(c *Config) *int64 { return &c.UploadQueue })},
+	{"upload.spool", "1GiB", "bytes of all their bodies together, as they were sent: they lie in uploads of the data directory until they are processed", size(func(c *Config) *int64 { return &c.UploadSpool })},
+	{"upload.results", "100", "of those that have ended, how many /api/v1/uploads shows", size(func(c *Config) *int64 { return &c.UploadResults })},
+	{"limits.portals", "0", "portals that are drawn at one time; others wait 2 s and are then asked to come back; 0 = one a processor", count(func(c *Config) *int64 { return &c.PortalsAtOnce })},
 	{"limits.records", "1000000", "records in one request", size(func(c *Config) *int64 { return &c.Records })},
 	{"limits.queries", "12000000", "samples that all series queries together may hold, 16 bytes each; at least twice limits.samples", size(func(c *Config) *int64 { return &c.QueriedSamples })},
 	{"limits.samples", "6000000", "samples that a series query may hold in memory at one time, 16 bytes each", size(func(c *Config) *int64 { return &c.HeldSamples })},
 	{"limits.forecast", "50000", "samples that the forecast of one series reads, and that it gives", size(func(c *Config) *int64 { return &c.Forecast })},
 	{"limits.line", "512KiB", "bytes of one text command; the contract allows 131072 characters", size(func(c *Config) *int64 { return &c.LineBytes })},
 	{"limits.bodies", "256MiB", "all request bodies in memory at one time", size(func(c *Config) *int64 { return &c.BodiesBytes })},
+	{"limits.bodies.user", "0", "of them those of one user; 0 = half", count(func(c *Config) *int64 { return &c.UserBodies })},
 	{"limits.response", "256MiB", "largest answer", size(func(c *Config) *int64 { return &c.ResponseBytes })},
 	{"limits.rejects", "100", "rejected lines that an upload lists; more are counted", size(func(c *Config) *int64 { return &c.Rejects })},
 	{"limits.dead_letter", "1MiB", "bytes that are kept of an input which a plugin could not take", size(func(c *Config) *int64 { return &c.DeadLetterBytes })},
@@ -151,6 +190,7 @@ var settings = []setting{
 	{"entity.versions", "1000", "versions of an entity that are kept: the creation and the latest; at least 2", size(func(c *Config) *int64 { return &c.Versions })},
 	{"messages.ttl", "31536000", "seconds from their receipt for which messages are kept, 365 days; 0 = forever (messages.timeToLive of the contract)", count(func(c *Config) *int64 { return &c.MessageTTL })},
 	{"default.addInsertTime", "true", "lists of metrics and entities show lastInsertDate unless they are asked not to", boolean(func(c *Config) *bool { return &c.InsertTime })},
+	{"default.holiday.calendar", "", "key of the workday calendar that counts where none is named: a built-in one such as usa, or a file calendars/KEY.yaml of the configuration folder; default: Monday to Friday", text(func(c *Config) *string { return &c.Calendar })},
 	{"search.synonyms", "", "file with lines `word => synonym, synonym`: a search for one of them finds all; default: none", synonymFile},
 	{"self.metrics", "false", "store what the server measures of itself as series; an idle server then writes them, and nothing else", boolean(func(c *Config) *bool { return &c.SelfMetrics })},
 	{"self.entity", "tidemark", "entity of these series", text(func(c *Config) *string { return &c.SelfEntity })},
@@ -160,11 +200,17 @@ var settings = []setting{
 	{"tcp.user", "", "user that senders over TCP act as; needed beyond loopback, where without one everybody may write data and settings", text(func(c *Config) *string { return &c.Network.TCPUser })},
 	{"tcp.disconnect", "true", "close a connection after a malformed command (input.disconnect.on.error of the contract)", boolean(func(c *Config) *bool { return &c.Network.Disconnect })},
 	{"tcp.connections", "4096", "open connections, those of pickle included", size(func(c *Config) *int64 { return &c.Network.Connections })},
-	{"tcp.connections.address", "2048", "open connections of one client address", size(func(c *Config) *int64 { return &c.Network.PerAddress })},
+	{"tcp.connections.address", "2048", "open connections of one client address, an IPv6 address by its /64", size(func(c *Config) *int64 { return &c.Network.PerAddress })},
 	{"tcp.idle", "5m", "silence after which a connection is closed; ping keeps it open", duration(func(c *Config) *time.Duration { return &c.Network.Idle })},
 	{"tcp.command", "30s", "time from the first byte of a command to its last", duration(func(c *Config) *time.Duration { return &c.Network.Command })},
 	{"tcp.memory", "32MiB", "buffers of all connections with text commands together", size(func(c *Config) *int64 { return &c.Network.Memory })},
 	{"tcp.rate", "0", "commands a second of one connection, which is slowed down, and of all UDP, where more is dropped; 0 = no limit", count(func(c *Config) *int64 { return &c.Network.Rate })},
+	{"stream.rest", "100ms", "silence after which what a csv or nmon stream has sent is converted", positive(func(c *Config) *time.Duration { return &c.Network.StreamRest })},
+	{"stream.latency", "1s", "how long lines of such a stream wait to be converted with those after them while it is never silent", positive(func(c *Config) *time.Duration { return &c.Network.StreamLatency })},
+	{"nmon.head", "256KiB", "bytes that are kept of the headers of one nmon file: after a reconnect its sender may send rows alone", size(func(c *Config) *int64 { return &c.Network.Head })},
+	{"nmon.heads", "8MiB", "bytes of the headers of all nmon files; the oldest are dropped", size(func(c *Config) *int64 { return &c.Network.Heads })},
+	{"nmon.heads.files", "4096", "nmon files of which headers are kept; the oldest are dropped", size(func(c *Config) *int64 { return &c.Network.HeadFiles })},
+	{"nmon.heads.age", "48h", "how long they are kept after the last connection", positive(func(c *Config) *time.Duration { return &c.Network.HeadAge })},
 	{"udp", "auto", "the same over UDP; auto is 127.0.0.1:8082", door(func(c *Config) *string { return &c.Network.UDP }, "auto", "off")},
 	{"udp.user", "", "user that senders over UDP act as; needed beyond loopback", text(func(c *Config) *string { return &c.Network.UDPUser })},
 	{"udp.datagram", "65507", "bytes of one datagram", size(func(c *Config) *int64 { return &c.Network.Datagram })},
@@ -317,6 +363,17 @@ func text(field func(*Config) *string) func(*Config, string) error {
 	}
 }
 
+// directory is an absolute path, or "".
+func directory(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) (err error) {
+		if v != "" {
+			v, err = filepath.Abs(v)
+		}
+		*field(c) = v
+		return err
+	}
+}
+
 func address(field func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error {
 		_, port, err := net.SplitHostPort(v)
@@ -423,6 +480,20 @@ func duration(field func(*Config) *time.Duration) func(*Config, string) error {
 	}
 }
 
+// positive is a duration whose zero would mean the default, and surprise who wants none.
+func positive(field func(*Config) *time.Duration) func(*Config, string) error {
+	set := duration(field)
+	return func(c *Config, v string) error {
+		if err := set(c, v); err != nil {
+			return err
+		}
+		if *field(c) == 0 {
+			return fmt.Errorf("%q is no time at all: write 30s or 720h, for example", v)
+		}
+		return nil
+	}
+}
+
 func durations(c *Config, v string) error {
 	c.Backoff = nil
 	for part := range strings.SplitSeq(v, ",") {
@@ -442,6 +513,20 @@ func size(field func(*Config) *int64) func(*Config, string) error {
 			return err
 		}
 		*field(c) = n
+		return nil
+	}
+}
+
+// sizeOr takes a size, or a word that stands for 0.
+func sizeOr(word string, field func(*Config) *int64) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v == word {
+			*field(c) = 0
+			return nil
+		}
+		if err := size(field)(c, v); err != nil {
+			return fmt.Errorf("%w, nor %s", err, word)
+		}
 		return nil
 	}
 }

@@ -55,8 +55,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	again.Close()
 	second.Close()
-	if bound.open != 0 || len(bound.byAddress) != 0 {
-		t.Errorf("after all were closed: %d, %v", bound.open, bound.byAddress)
+	if bound.open != 0 || len(bound.byClient) != 0 {
+		t.Errorf("after all were closed: %d, %v", bound.open, bound.byClient)
 	}
 	inner.Close()
 	for range accepted {

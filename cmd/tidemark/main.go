@@ -27,12 +27,15 @@ const (
 // commands is the verb table.
 type commands struct {
 	Serve   serveCmd   `cmd:"" help:"Start the server."`
-	Check   checkCmd   `cmd:"" help:"Verify every structure and checksum of a data directory that no server uses."`
+	Check   checkCmd   `cmd:"" help:"Verify every structure and checksum of a data directory that no server uses, or of a backup."`
 	Dump    dumpCmd    `cmd:"" help:"Print a file of a data directory."`
+	Backup  backupCmd  `cmd:"" help:"Copy the database while it runs; into an earlier backup only what is new."`
+	Restore restoreCmd `cmd:"" help:"Make a data directory of a backup."`
+	Compact compactCmd `cmd:"" help:"Write what is in memory to files and merge the files, now."`
 	Rules   rulesCmd   `cmd:"" help:"Work with rules."`
 	Plugin  pluginCmd  `cmd:"" help:"Work with plugins."`
 	User    userCmd    `cmd:"" help:"Work with users, user groups and tokens of a running server."`
-	Bench   benchCmd   `cmd:"" help:"Measure a server that it starts itself, through HTTP."`
+	Bench   benchVerbs `cmd:"" help:"Measure a server that it starts itself, through HTTP; write sets of samples to measure with."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

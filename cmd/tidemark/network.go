@@ -30,6 +30,9 @@ type NetworkConfig struct {
 	Rate, Memory                 int64
 	Frame                        int64
 	Datagram, Queue, UDPBuffer   int64
+	StreamRest, StreamLatency    time.Duration
+	Head, Heads, HeadFiles       int64
+	HeadAge                      time.Duration
 	InfluxEntity                 string
 	IgnoreTags                   string
 }
@@ -106,7 +109,8 @@ func openDoors(c Config, log *slog.Logger) (*networkDoors, error) {
 		UDP:    network.Door{Address: doorAddress(n.UDP, c.HTTP, udpPort), User: n.UDPUser},
 		Pickle: network.Door{Address: doorAddress(n.Pickle, c.HTTP, ""), User: n.PickleUser},
 		Limits: network.Limits{Connections: int(n.Connections), PerAddress: int(n.PerAddress), Idle: n.Idle, Command: n.Command, Rate: int(n.Rate), Memory: int(n.Memory),
-			Line: int(c.LineBytes), Frame: int(n.Frame), Datagram: int(n.Datagram), Queue: int(n.Queue), ReceiveBuffer: int(n.UDPBuffer)},
+			Line: int(c.LineBytes), Frame: int(n.Frame), Datagram: int(n.Datagram), Queue: int(n.Queue), ReceiveBuffer: int(n.UDPBuffer),
+			StreamRest: n.StreamRest, StreamLatency: n.StreamLatency, Head: int(n.Head), Heads: int(n.Heads), HeadFiles: int(n.HeadFiles), HeadAge: n.HeadAge},
 		KeepOnError: !n.Disconnect, Markers: d.markers, Clock: time.Now, Log: log, Version: revision(),
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,6 +104,9 @@ func (c *parserConfigs) find(ctx context.Context, r core.ParseRequest) (wasm.Con
 		return wasm.Configuration{}, core.Errorf(core.Invalid, "IllegalArgumentException: Configuration with name = '%s' is disabled", r.Parser)
 	}
 	found := p.configuration()
+	if found.Config, err = c.replacements(ctx, p); err != nil {
+		return wasm.Configuration{}, err
+	}
 	if r.Encoding != "" {
 		found.Encoding = r.Encoding
 	}
@@ -112,6 +116,28 @@ func (c *parserConfigs) find(ctx context.Context, r core.ParseRequest) (wasm.Con
 	}
 	found.Zone, err = c.location(zone, r.Format)
 	return found, err
+}
+
+// replacements puts the replacement table that a csv configuration names into it: the table is chosen by whoever wrote the configuration, so that the uploader needs
+// no right to read it, and the plugin no way to ask. An upload sees the table as it was when it began.
+func (c *parserConfigs) replacements(ctx context.Context, p parserFile) (json.RawMessage, error) {
+	name, _ := p.Config["entityLookup"].(string)
+	if p.Plugin != "csv" || name == "" {
+		return p.body, nil
+	}
+	for d, err := range c.reader.Documents(ctx, core.DocumentQuery{Kind: core.DocTable, Key: core.TableKey(name)}) {
+		if err != nil {
+			return nil, err
+		}
+		var table core.Table
+		if err := json.Unmarshal(d.Body, &table); err != nil {
+			return nil, core.Wrap(core.Internal, err, "replacement table '"+name+"' is not readable")
+		}
+		config := maps.Clone(p.Config)
+		config["entityReplacements"] = table.Keys
+		return json.Marshal(config)
+	}
+	return nil, core.Errorf(core.Invalid, "IllegalArgumentException: Configuration with name = '%s' replaces entities by table '%s', which does not exist", p.Name, name)
 }
 
 // configuration is what the file says by itself.

@@ -39,7 +39,8 @@ var natives = map[string]func() guest.Plugin{"csv": csv.Plugin, "nmon": nmon.Plu
 func openPlugins(ctx context.Context, c Config, configs *parserConfigs) (*wasm.Host, *wasm.Parsers, error) {
 	set := &pluginSet{dir: filepath.Join(c.Dir, "plugins"), log: configs.log}
 	set.files.Store(&map[string]pluginFile{})
-	host, err := wasm.New(ctx, wasm.Options{CacheDir: c.CompileCache, Budget: c.Memory / pluginShare, MemoryMB: int(c.PluginMemory >> 20),
+	streams := wasm.StreamLimits{Most: int(c.PluginStreams), Reserved: int(c.PluginStreamsReserved), Sender: int(c.PluginStreamsSender)}
+	host, err := wasm.New(ctx, wasm.Options{CacheDir: c.CompileCache, Budget: c.Memory / pluginShare, MemoryMB: int(c.PluginMemory >> 20), Streams: streams,
 		Interpreted: c.InterpretedPlugins, Log: configs.log, Grants: set.grants, Reader: configs.reader, Catalog: configs.catalog,
 		State: wasm.StateLimits{KeyBytes: int(c.StateKeyBytes), ValueBytes: int(c.StateValueBytes), Keys: int(c.StateKeys)}})
 	if err != nil {

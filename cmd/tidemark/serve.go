@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -87,9 +88,9 @@ func serve(ctx context.Context, c Config) (err error) {
 	defer cancel()
 	closeLast := func(closer func(context.Context) error) { err = errors.Join(err, closer(closing)) }
 
-	listener, err := net.Listen("tcp", c.HTTP) // 1. a port in use is said before anything is written
+	days, listener, err := begin(c, log) // 1. a port in use is said before anything is written
 	if err != nil {
-		return usageError{fmt.Errorf("cannot listen on %s: %w: choose another address with --http", c.HTTP, err)}
+		return err
 	}
 	defer listener.Close()
 	ports, err := openDoors(c, log)
@@ -99,11 +100,24 @@ func serve(ctx context.Context, c Config) (err error) {
 	defer ports.Close()
 	tuneMemory(c)
 
-	db, report, err := storage.Open(vfs.OS{}, c.Data, storageOptions(c)) // 2. the log and the state
+	var follower atomic.Pointer[rules.Engine]
+	options := storageOptions(c)
+	options.Log = func(text string) { log.Info(text) }
+	options.Hold = func() core.Position {
+		if engine := follower.Load(); engine != nil {
+			return engine.Needs()
+		}
+		return 0 // nobody knows yet: keep all
+	}
+	db, report, err := openStorage(ctx, c.Data, options, log) // 2. the log and the state
 	if err != nil {
 		return err
 	}
 	defer closeLast(db.Close)
+	waiting, err := openSpool(vfs.OS{}, c.Data)
+	if err != nil {
+		return err
+	}
 	log.Info("storage: " + report.String())
 
 	access := auth.NewWatch(db)
@@ -127,6 +141,7 @@ func serve(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	pipe.Watch(engine)
+	follower.Store(engine)
 
 	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{Reader: db}, engine: engine, sessions: users.Sessions, doors: ports.values, now: clock, data: c.Data, rebuilt: report.Duration}
 	ports.Connect(network.Deps{Ingest: pipe, Catalog: db, Grants: users.Grants, Parser: parsers, Reader: db})
@@ -134,7 +149,8 @@ func serve(ctx context.Context, c Config) (err error) {
 
 	handler := api.New(api.Deps{ // 6. the doors
 		Ingest: pipe, Reader: db, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
-		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs,
+		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Calendars: days.list, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs, Spool: waiting,
+		Storage: storageDoor{db, c.BackupDir}, BackupDir: c.BackupDir,
 		Limits: c.limits(), Health: healthOf(report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})
@@ -148,9 +164,10 @@ func serve(ctx context.Context, c Config) (err error) {
 	g.Go("self-metrics", self.Run)
 	g.Go("messages", db.ExpireMessages)
 	g.Go("network", ports.Run)
+	g.Go("uploads", handler.WorkUploads)
 	g.Go("plugins", host.Run)
 	g.Go("plugins", warm(host, log))
-	g.Go("configuration", watch(c.Dir, append(reloads(c, engine, configs, ports), &folder{name: "portals", reload: func(context.Context) error { return pages.read() }}), log))
+	g.Go("configuration", watch(c.Dir, append(reloads(c, engine, configs, ports), days.folder(), &folder{name: "portals", reload: func(context.Context) error { return pages.read() }}), log))
 	for _, door := range doors {
 		g.Go("http", serveHTTP(closing, server, door))
 	}
@@ -159,6 +176,19 @@ func serve(ctx context.Context, c Config) (err error) {
 	log.Info("stopping")
 	time.AfterFunc(stopWithin, cancel)
 	return g.Wait()
+}
+
+// begin does what may turn out to be impossible as configured.
+func begin(c Config, log *slog.Logger) (*calendars, net.Listener, error) {
+	days, err := openCalendars(c, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := net.Listen("tcp", c.HTTP)
+	if err != nil {
+		return nil, nil, usageError{fmt.Errorf("cannot listen on %s: %w: choose another address with --http", c.HTTP, err)}
+	}
+	return days, listener, nil
 }
 
 // openEngine opens the rule engine with its settings. Faults in files are told; the rules without faults run.
@@ -188,7 +218,8 @@ func reloads(c Config, engine *rules.Engine, configs *parserConfigs, ports *netw
 
 // limits are those of the HTTP interface.
 func (c *Config) limits() api.Limits {
-	return api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, Upload: c.UploadBytes, Response: int(c.ResponseBytes), Records: int(c.Records),
+	return api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, UserBodies: c.UserBodies, Upload: c.UploadBytes, UploadIdle: c.UploadIdle, UploadRate: c.UploadRate, UploadFiles: int(c.UploadFiles),
+		UploadQueue: int(c.UploadQueue), UploadSpool: c.UploadSpool, UploadResults: int(c.UploadResults), Portals: int(c.PortalsAtOnce), Response: int(c.ResponseBytes), Records: int(c.Records),
 		Forecast: int(c.Forecast), Samples: int(c.HeldSamples), Queries: int(c.QueriedSamples), Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime}
 }
 
@@ -232,7 +263,7 @@ func logLevel(name string) slog.Level {
 const maxSeconds = int64(math.MaxInt64 / time.Second)
 
 func storageOptions(c Config) storage.Options {
-	o := storage.Options{Zone: c.Zone, Versions: int(c.Versions), MessageRetention: time.Duration(min(c.MessageTTL, maxSeconds)) * time.Second}
+	o := storage.Options{FlushBytes: flushBytes(c), FlushAge: c.FlushAge, DiskBytes: c.Disk, DiskLow: c.DiskLow, RetentionBytes: c.Retention, Zone: c.Zone, Versions: int(c.Versions), MessageRetention: time.Duration(min(c.MessageTTL, maxSeconds)) * time.Second}
 	switch c.Sync {
 	case "always":
 		o.Sync = journal.Always
@@ -243,6 +274,14 @@ func storageOptions(c Config) storage.Options {
 		o.SyncInterval, _ = time.ParseDuration(c.Sync) // checked with the settings
 	}
 	return o
+}
+
+// flushBytes is the share of recent data in the memory budget: up to three times as much waits while the disk is slow.
+func flushBytes(c Config) int64 {
+	if c.Flush > 0 {
+		return c.Flush
+	}
+	return min(max(c.Memory/16, 4<<20), storage.DefaultFlushBytes)
 }
 
 // Shares of the memory budget that do not lie on the Go heap.
@@ -260,7 +299,7 @@ func tuneMemory(c Config) {
 const credentialsFile = "admin-credentials"
 
 func userOptions(c Config, changes *auth.Watch, clock func() core.Time, log *slog.Logger) auth.Options {
-	return auth.Options{Clock: clock, Changes: changes, SessionIdle: c.SessionIdle, MinPassword: int(c.MinPassword), Guest: c.GuestAccess, AuditEntity: c.AuditEntity, Log: log,
+	return auth.Options{Clock: clock, Changes: changes, SessionIdle: c.SessionIdle, SessionAge: c.SessionAge, MinPassword: int(c.MinPassword), Guest: c.GuestAccess, AuditEntity: c.AuditEntity, Log: log,
 		Lockout: auth.Lockout{Attempts: int(c.LoginAttempts), Delay: c.LoginDelay, MaxDelay: c.LoginDelayMax}}
 }
 
@@ -339,10 +378,15 @@ func revision() string {
 	return fmt.Sprint(25000 + major*10000 + minor*100 + patch)
 }
 
+// recoveryOf is what a start found, in numbers.
+func recoveryOf(report storage.Report) *api.Recovery {
+	return &api.Recovery{Segments: report.Segments, Frames: report.Frames, TornBytes: report.TornBytes,
+		Damaged: len(report.Damage), Unreadable: report.Skipped, Millis: report.Duration.Milliseconds()}
+}
+
 // healthOf says what is wrong without needing credentials: no names, no values.
 func healthOf(report storage.Report, engine *rules.Engine, host *wasm.Host) func() api.Health {
-	found := &api.Recovery{Segments: report.Segments, Frames: report.Frames, TornBytes: report.TornBytes,
-		Damaged: len(report.Damage), Unreadable: report.Skipped, Millis: report.Duration.Milliseconds()}
+	found := recoveryOf(report)
 	return func() api.Health {
 		h := api.Health{Status: "ok", Recovery: found}
 		if report.Damaged() {

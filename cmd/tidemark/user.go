@@ -33,11 +33,15 @@ type userCmd struct {
 
 // remote is a running server and who asks it.
 type remote struct {
-	URL   string `name:"url" help:"Address of the server." env:"TIDEMARK_URL" default:"http://127.0.0.1:8088"`
+	URL   string `name:"url" help:"Address of the server." env:"TIDEMARK_URL" default:"http://127.0.0.1:8088"` // the default is defaultURL
 	As    string `help:"Administrator to act as; default: the one of admin-credentials in the data directory." env:"TIDEMARK_ADMIN_USER"`
 	Data  string `help:"Data directory with admin-credentials and the self-signed certificate." env:"TIDEMARK_DATA" default:"./tidemark-data"`
 	PWEnv string `name:"password-env" help:"Environment variable with the password of that administrator." default:"TIDEMARK_ADMIN_PASSWORD"`
+
+	Endless bool `kong:"-"` // wait for the answer as long as it takes
 }
+
+const defaultURL = "http://127.0.0.1:8088"
 
 // patience bounds one request to the server.
 const patience = 30 * time.Second
@@ -66,6 +70,9 @@ func (r *remote) credentials() (user, password string, err error) {
 // client trusts, beside the usual authorities, the self-signed certificate of the data directory.
 func (r *remote) client() *http.Client {
 	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if r.Endless {
+		client.Timeout = 0
+	}
 	cert, err := os.ReadFile(filepath.Join(r.Data, selfSignedCert))
 	if err != nil {
 		return client

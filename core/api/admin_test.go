@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
 )
@@ -248,5 +250,19 @@ func BenchmarkPermission(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The holder of a token cannot make it one that does not end.
+func TestTokenCannotChangeItself(t *testing.T) {
+	w := newWorld(t, Limits{})
+	rec := w.do("admin", "POST", "/admin/users/tokens/new?user=tom&username=tom&method=PATCH&urls=/api/v1/tokens/<>", "")
+	_, secret, _ := strings.Cut(rec.Header().Get("Location"), "/tokens/")
+	id := gjson.Get(w.do("tom", "GET", "/api/v1/tokens", "").Body.String(), "0.id").String()
+	if rec := w.bearer(secret, "PATCH", "/api/v1/tokens/"+id, `{"expirationDate":""}`); rec.Code != 403 {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	if rec := w.do("tom", "PATCH", "/api/v1/tokens/"+id, `{"description":"x"}`); rec.Code != 200 || strings.Contains(rec.Body.String(), secret) {
+		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 }

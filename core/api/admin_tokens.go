@@ -2,7 +2,10 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
@@ -65,6 +68,7 @@ func (c *call) tokenIssue() error {
 		"urls":             into(&t.URLs, (*object).texts),
 		"expirationDate":   into(&t.Expires, (*object).expiry),
 		"allowedAddresses": into(&t.Addresses, (*object).text),
+		"description":      into(&t.Description, (*object).text),
 	})
 	if err != nil {
 		return err
@@ -79,6 +83,40 @@ func (c *call) tokenIssue() error {
 	c.Header().Set("Cache-Control", "no-store")
 	body := appendToken(nil, &t)
 	return c.sendJSON(append(appendText(body, "token", secret), '}'))
+}
+
+// tokenPatch changes what may be changed of a token. Clients that send back a whole token may: what cannot be changed must be as it is.
+func (c *call) tokenPatch() error {
+	if c.id.Means == auth.ByToken { // whose holder would make it one that does not end
+		return auth.Denied()
+	}
+	var change auth.TokenChange
+	fixed := map[string][]string{}
+	keep := func(o *object, name string, v gjson.Result) { fixed[name] = o.texts(name, v) }
+	shown := func(*object, string, gjson.Result) {} // by whom and when
+	err := c.members("token", fields{
+		"description":      optional(&change.Description, (*object).text),
+		"expirationDate":   optional(&change.Expires, (*object).expiry),
+		"allowedAddresses": optional(&change.Addresses, (*object).text),
+		"id":               keep, "user": keep, "method": keep, "urls": keep,
+		"issuedBy": shown, "issueDate": shown, "lastAccessDate": shown,
+	})
+	if err != nil {
+		return err
+	}
+	t, err := c.token()
+	if err != nil {
+		return err
+	}
+	for name, stored := range map[string][]string{"id": {t.ID}, "user": {t.User}, "method": {t.Method}, "urls": t.URLs} {
+		if sent, ok := fixed[name]; ok && !slices.Equal(sent, stored) {
+			return core.Errorf(core.Invalid, "IllegalArgumentException: %s: what a token allows cannot be changed, issue another one", name)
+		}
+	}
+	if t, err = c.server.Users.ChangeToken(c.r.Context(), c.id.Actor(), t.ID, change); err != nil {
+		return err
+	}
+	return c.sendJSON(append(appendToken(nil, &t), '}'))
 }
 
 // tokenRevoke ends a token at once.
@@ -97,6 +135,7 @@ func (c *call) tokenRevoke() error {
 func appendToken(dst []byte, t *auth.Token) []byte {
 	dst = appendString(append(dst, `{"id":`...), t.ID)
 	dst = appendText(dst, "user", t.User)
+	dst = appendText(dst, "description", t.Description)
 	dst = appendText(dst, "issuedBy", t.IssuedBy)
 	dst = appendDate(dst, "issueDate", t.Issued)
 	dst = appendText(dst, "method", t.Method)

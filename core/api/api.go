@@ -24,6 +24,7 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
 	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/query"
 	"github.com/tidemark-db/tidemark/core/search"
 	"github.com/tidemark-db/tidemark/core/selfmetrics"
@@ -44,6 +45,8 @@ type Deps struct {
 
 	Foreign Foreign // how data of other products is named
 
+	Spool Spool // optional: where csv uploads wait that are processed in the background, see WorkUploads
+
 	Portals       func() []Portal // optional: the pages that can be drawn; they are not changed
 	ParserConfigs ParserConfigs   // optional: without it configurations are stored as they come
 
@@ -55,8 +58,14 @@ type Deps struct {
 	// DeadLetterBytes bounds the dead letters of uploads together ("limits.dead_letters"), as they are stored; 0 = 64 MiB.
 	DeadLetterBytes int64
 
+	// Calendars are the workday calendars as they are now, with the default one; nil = the built-in ones, and the week from Monday to Friday.
+	Calendars func() *dates.Calendars
+
 	// HideInsertTime turns the default of the parameter addInsertTime from true to false.
 	HideInsertTime bool
+
+	Storage   Storage // optional: what administrators ask of the storage engine
+	BackupDir string  // absolute: backups go below it ("backup.dir"); "" = they are off
 
 	Health  func() Health     // nil = always ok
 	Metrics func(w io.Writer) // optional: appends more of the Prometheus text of /metrics
@@ -89,20 +98,24 @@ type Recovery struct {
 	Millis     int64 `json:"millis"`     // that it took
 }
 
-// Server is the handler. It holds no goroutines and nothing to close.
+// Server is the handler. It starts no goroutines and has nothing to close; WorkUploads is for the caller to run.
 type Server struct {
 	Deps
-	router  *httprouter.Router
-	methods []string        // of the route table
-	public  map[string]bool // paths that need no credentials
-	started core.Time
-	stats   *stats
-	held    atomic.Int64 // bytes of request bodies in memory
-	queries query.Budget // samples of series queries in memory
+	router     *httprouter.Router
+	methods    []string        // of the route table
+	public     map[string]bool // paths that need no credentials
+	started    core.Time
+	stats      *stats
+	held       atomic.Int64  // bytes of request bodies in memory
+	queries    query.Budget  // samples of series queries in memory
+	shares     shares        // of its users in held
+	unfinished atomic.Int64  // bytes of the buffers of command streams
+	drawing    chan struct{} // a token for each portal that is being drawn
 
 	malformed atomic.Uint64 // text commands that were wrong by themselves
 
 	letters letterBox
+	uploads backlog // in the background
 
 	description func() ([]byte, error) // of the interface, built once
 }
@@ -114,6 +127,9 @@ func New(d Deps) *Server {
 	if d.Zone == nil {
 		d.Zone = time.UTC
 	}
+	if d.Calendars == nil {
+		d.Calendars = func() *dates.Calendars { return nil }
+	}
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
@@ -124,7 +140,9 @@ func New(d Deps) *Server {
 		d.Health = func() Health { return Health{Status: "ok"} }
 	}
 	s := &Server{Deps: d, public: map[string]bool{}, started: d.Clock()}
+	s.uploads.wake = make(chan struct{}, 1)
 	s.queries.Limit = int64(d.Limits.Queries)
+	s.drawing = make(chan struct{}, d.Limits.Portals)
 	s.stats = newStats(metrics.NewSet())
 	s.description = sync.OnceValues(func() ([]byte, error) { return describeRoutes(s.routes(), s.Version) })
 	s.router = httprouter.New()

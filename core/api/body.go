@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 	"unsafe"
@@ -66,7 +67,8 @@ type clientReader struct{ r io.Reader }
 
 func (c clientReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	var e *core.Error // of paced
+	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &e) {
 		err = core.Wrap(core.Invalid, err, "the body could not be read to its end")
 	}
 	return n, err
@@ -105,20 +107,35 @@ func (c *call) body() (string, error) {
 	return c.readAll(r)
 }
 
-// readAll reads r to its end. Its bytes count against limits.bodies before they are there.
-func (c *call) readAll(r io.Reader) (string, error) {
-	// The announced length is only a promise: no more than 1 MiB is reserved for it. One byte more than it finds the end without growing.
-	size := min(max(c.r.ContentLength+1, 512), 1<<20)
-	if err := c.hold(size); err != nil {
-		return "", err
+// onTrust is how many bytes are reserved for a body before any of them is there. Nearly all bodies fit, and 4096 connections that announce one and send nothing
+// hold a quarter of limits.bodies together.
+const onTrust = 16 << 10
+
+// bufferFor is how many bytes a body gets of which all that fit into have are there: twice of them, or what was announced if that is less. The announced length
+// is only a promise. One byte more than it finds the end without growing.
+func bufferFor(have, announced int64) int64 {
+	if have == 0 {
+		return min(max(announced+1, 512), onTrust)
 	}
-	text := make([]byte, 0, size)
+	if announced >= have && announced < 2*have {
+		return announced + 1
+	}
+	return 2 * have
+}
+
+// readAll reads r to its end. Its bytes count against limits.bodies as they arrive.
+func (c *call) readAll(r io.Reader) (string, error) {
+	var text []byte
 	for {
 		if len(text) == cap(text) {
-			if err := c.hold(2 * int64(cap(text))); err != nil {
+			size := bufferFor(int64(cap(text)), c.r.ContentLength)
+			if err := c.charge(size); err != nil {
 				return "", err
 			}
-			grown := make([]byte, len(text), 2*cap(text))
+			if err := c.hold(size); err != nil {
+				return "", err
+			}
+			grown := make([]byte, len(text), size)
 			copy(grown, text)
 			text = grown
 		}
@@ -134,15 +151,64 @@ func (c *call) readAll(r io.Reader) (string, error) {
 	}
 }
 
+// smallShare is the part of limits.bodies that is kept besides for bodies of up to onTrust: large ones, and answers that nobody reads, must not stop all writes.
+const smallShare = 8
+
 // hold counts the bytes of this request's body against the bound of all.
 func (c *call) hold(total int64) error {
-	more := total - c.held
-	if c.server.held.Add(more) > c.server.Limits.Bodies {
+	more, limit := total-c.held, c.server.Limits.Bodies
+	if total <= onTrust {
+		limit += limit / smallShare
+	}
+	if c.server.held.Add(more) > limit {
 		c.server.held.Add(-more)
 		return &core.Error{Code: core.Unavailable, Text: "too many large requests at once (limits.bodies), try again", RetryAfter: time.Second}
 	}
 	c.held = total
 	return nil
+}
+
+// shares are the bytes of bodies by the user who sends them.
+type shares struct {
+	sync.Mutex // guards by
+	by         map[string]int64
+}
+
+// charge counts the bytes of a body against what one user may have of limits.bodies: who stops in the middle of a few large ones takes that alone.
+func (c *call) charge(total int64) error {
+	if total <= onTrust {
+		return nil
+	}
+	limit, s := c.server.Limits.UserBodies, &c.server.shares
+	s.Lock()
+	defer s.Unlock()
+	switch {
+	case total > limit:
+		return core.Errorf(core.TooLarge, "the body exceeds limits.bodies.user (%d bytes)", limit)
+	case s.by[c.id.User.Name]+total-c.charged > limit:
+		text := fmt.Sprintf("the requests of this user take more than limits.bodies.user (%d bytes) at once, try again", limit)
+		return &core.Error{Code: core.Unavailable, Text: text, RetryAfter: time.Second}
+	}
+	if s.by == nil {
+		s.by = map[string]int64{}
+	}
+	s.by[c.id.User.Name] += total - c.charged
+	c.charged = total
+	return nil
+}
+
+// release gives back what the request has reserved, at its end.
+func (c *call) release() {
+	c.server.held.Add(-c.held)
+	if c.charged == 0 {
+		return
+	}
+	s, user := &c.server.shares, c.id.User.Name
+	s.Lock()
+	defer s.Unlock()
+	if s.by[user] -= c.charged; s.by[user] == 0 {
+		delete(s.by, user)
+	}
 }
 
 // json reads the whole body as JSON that is safe to hand to gjson: valid, and no deeper than limits.depth.

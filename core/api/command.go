@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
@@ -21,6 +22,7 @@ type commandStream struct {
 	group  command.Group
 	count  command.MarkerCount
 	roles  core.Roles
+	held   int64 // bytes of its buffer
 }
 
 // command stores text commands. Bad ones are counted and skipped; the answer is 200 all the same.
@@ -45,7 +47,9 @@ func (c *call) command() error {
 		body = &flushingReader{stream, s.flush}
 	}
 	s.lines = command.NewSplitter(body, command.HTTP)
-	s.count = command.MarkerCount{Markers: c.server.Markers, Lines: s.lines}
+	s.lines.Reserve = s.reserve
+	defer func() { c.server.unfinished.Add(-s.held) }()
+	s.count = command.MarkerCount{Markers: c.server.Markers, User: c.id.User.Name, Lines: s.lines}
 	if err := s.run(); err != nil {
 		return err
 	}
@@ -54,6 +58,23 @@ func (c *call) command() error {
 	}
 	return c.sendJSON(s.answer(commit))
 }
+
+// streamShare is the part of limits.bodies that the buffers of all command streams may take: a stream may stop in the middle of a line for hours.
+const streamShare = 4
+
+// reserve counts the buffer of the stream. The first 4 KiB are there in any case, so that streams with short lines go on whatever others do.
+func (s *commandStream) reserve(bytes int) bool {
+	more, all := int64(bytes), &s.c.server.unfinished
+	if all.Add(more) > s.c.server.Limits.Bodies/streamShare && more > 0 && s.held > 0 {
+		all.Add(-more)
+		return false
+	}
+	s.held += more
+	return true
+}
+
+// errCrowded is the end of a stream with a long line for which there is no room.
+var errCrowded = &core.Error{Code: core.Unavailable, Text: "the unfinished commands of all streams take a quarter of limits.bodies: send shorter lines, or try again", RetryAfter: time.Second}
 
 // newBatch is batch for a group of commands.
 func (c *call) newBatch(context.Context) (*core.Batch, error) { return c.batch(), nil }
@@ -100,6 +121,8 @@ func (s *commandStream) run() error {
 		case errors.Is(err, command.ErrTooLong):
 			s.group.Refuse(nil, err)
 			continue
+		case errors.Is(err, command.ErrCrowded):
+			return errCrowded
 		case err != nil:
 			return err
 		}
@@ -168,7 +191,7 @@ func (s *commandStream) answer(commit bool) []byte {
 	return append(body, '}')
 }
 
-// marker tells how many lines arrived after a marker. A client that reads less than it sent sends them again.
+// marker tells how many lines arrived after a marker of the caller, or of a door without a user. A client that reads less than it sent sends them again.
 func (c *call) marker() error {
 	id := c.values.Get("v")
 	if id == "" {
@@ -176,7 +199,7 @@ func (c *call) marker() error {
 	}
 	body := appendString([]byte(`{"marker":`), id)
 	body = append(body, `,"count":`...)
-	count, ok := c.server.Markers.Get(id)
+	count, ok := c.server.Markers.Get(c.id.User.Name, id)
 	switch {
 	case ok:
 		body = strconv.AppendInt(body, int64(count), 10)

@@ -313,6 +313,7 @@ func (c *call) deadLetterReplay() error {
 		return err
 	}
 	u := &upload{c: c, rules: !d.Hidden, started: c.now(), durability: core.Synced, files: 1, replay: &d}
+	u.rights = func() (core.Grants, error) { return c.rightsOfSender(&d) }
 	u.size.n = int64(len(input))
 	u.request = core.ParseRequest{Parser: d.Parser, Format: d.Format, Params: d.Params, Tags: tagsOf(d.Tags), FileName: d.FileName,
 		Source: c.id.Address, Encoding: "utf-8", Zone: d.Zone, Received: d.Received, Origin: origin}

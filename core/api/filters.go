@@ -16,7 +16,10 @@ import (
 )
 
 // moment is the one instant that all queries of a request share, in the server zone.
-func (c *call) moment() dates.Moment { return dates.Moment{Now: c.now(), Zone: c.server.Zone} }
+func (c *call) moment() dates.Moment {
+	calendars := c.server.Calendars()
+	return dates.Moment{Now: c.now(), Zone: c.server.Zone, Calendar: calendars.Default(), Calendars: calendars}
+}
 
 // reader reads one member of an object.
 type reader func(o *object, name string, v gjson.Result)
@@ -153,12 +156,13 @@ func answerIn[P plan[R], R any](c *call, plans []P, print func([]byte, R) []byte
 		}
 		answerBuffers.Put(buffer)
 	}()
-	ctx := c.reading()
+	ctx, source := c.reading(), c.source()
+	source.Transient = true // a result is printed before the next one is read
 	for _, p := range plans {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for r, err := range p.Run(ctx, c.source()) {
+		for r, err := range p.Run(ctx, source) {
 			if err != nil {
 				return err
 			}

@@ -37,19 +37,12 @@ func (o *object) horizon(_ string, v gjson.Result) *query.Horizon {
 	return h
 }
 
-// timeFilter reads the filter; the calendar comes by name or as an object with a name.
 func (o *object) timeFilter(_ string, v gjson.Result) *query.TimeFilter {
 	f := &query.TimeFilter{}
 	o.read(v, fields{
-		"from": into(&f.From, (*object).text),
-		"to":   into(&f.To, (*object).text),
-		"calendar": func(o *object, name string, v gjson.Result) {
-			if !v.IsObject() {
-				f.Calendar = o.text(name, v)
-				return
-			}
-			o.read(v, fields{"name": into(&f.Calendar, (*object).text)})
-		},
+		"from":     into(&f.From, (*object).text),
+		"to":       into(&f.To, (*object).text),
+		"calendar": into(&f.Calendar, (*object).calendar),
 	})
 	return f
 }

@@ -147,15 +147,26 @@ GET /api/v1/admin/tokens | ADMIN
 POST /api/v1/admin/tokens | ADMIN
 GET /api/v1/admin/tokens/:id | ADMIN
 DELETE /api/v1/admin/tokens/:id | ADMIN
+PATCH /api/v1/admin/tokens/:id | ADMIN
+GET /api/v1/admin/uploads | ADMIN
+GET /api/v1/admin/uploads/:id | ADMIN
+DELETE /api/v1/admin/uploads/:id | ADMIN
 GET /api/v1/admin/dead-letters | ADMIN
 GET /api/v1/admin/dead-letters/:id | ADMIN
 POST /api/v1/admin/dead-letters/:id/replay | ADMIN
 DELETE /api/v1/admin/dead-letters/:id | ADMIN
+GET /api/v1/admin/storage | ADMIN
+POST /api/v1/admin/backup | ADMIN
+POST /api/v1/admin/compact | ADMIN
 POST /api/v1/password | anybody
 GET /api/v1/tokens | anybody
 POST /api/v1/tokens | anybody
 GET /api/v1/tokens/:id | anybody
+PATCH /api/v1/tokens/:id | anybody
 DELETE /api/v1/tokens/:id | anybody
+GET /api/v1/uploads | anybody
+GET /api/v1/uploads/:id | anybody
+DELETE /api/v1/uploads/:id | anybody
 `
 
 // includes is what each role allows, as the contract's table says.

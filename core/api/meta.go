@@ -40,7 +40,7 @@ func (c *call) listing(kind filter.Context) (listing, error) {
 		return l, err
 	}
 	if text := strings.TrimSpace(q.Get("expression")); text != "" {
-		compiler := filter.Compiler{Functions: c.functions(), Zone: c.server.Zone, Now: c.server.Clock}
+		compiler := filter.Compiler{Functions: c.functions(), Zone: c.server.Zone, Now: c.server.Clock, Calendar: c.server.Calendars().Default()}
 		if l.expression, err = compiler.Compile(kind, text); err != nil {
 			return l, err
 		}
@@ -100,7 +100,7 @@ func (c *call) dateParameter(q url.Values, name string) (core.Time, bool, error)
 	if text == "" {
 		return 0, false, nil
 	}
-	t, err := dates.Moment{Now: c.now(), Zone: c.server.Zone}.Parse(text)
+	t, err := c.moment().Parse(text)
 	if err != nil {
 		return 0, false, core.Errorf(core.Invalid, "IllegalArgumentException: Wrong %s syntax: %s", name, excerpt(text))
 	}

@@ -32,7 +32,7 @@ func operations() []operationGroup {
 		{"system", systemOperations}, {"series", seriesOperations}, {"properties", propertyOperations}, {"messages", messageOperations},
 		{"alerts", alertOperations}, {"uploads", uploadOperations}, {"foreign", foreignOperations}, {"sql", sqlOperations}, {"metrics", metricOperations},
 		{"entities", entityOperations}, {"entity groups", groupOperations}, {"replacement tables", tableOperations}, {"search", searchOperations},
-		{"forms", formOperations}, {"accounts", accountOperations}, {"dead letters", letterOperations}, {"self-service", ownOperations},
+		{"forms", formOperations}, {"accounts", accountOperations}, {"dead letters", letterOperations}, {"storage", storageOperations}, {"self-service", ownOperations},
 	}
 }
 
@@ -94,10 +94,16 @@ var uploadOperations = []operation{
 	{method: get, path: "/api/v1/command/marker", summary: "How many lines arrived after a marker.", parameters: "marker", answer: "Marker"},
 	{method: post, path: "/api/v1/csv", summary: "Send a file through a parser.",
 		parameters: "config wait encoding timezone filename test rules time default-entity entity-prefix entity-tags default-metric metric-prefix metric-tags seriesTags",
-		body:       "text/csv multipart/form-data:FileForm application/octet-stream", answer: "Upload", also: "400=FailedUpload"},
+		body:       "text/csv multipart/form-data:FileForm application/octet-stream", answer: "Upload", also: "400=FailedUpload 408=Upload"},
+	{method: get, path: "/api/v1/uploads", summary: "The caller's uploads that were sent with wait=false, oldest first.", answer: "[]Upload"},
+	{method: get, path: "/api/v1/uploads/{id}", summary: "How far one of them is.", answer: "Upload"},
+	{method: remove, path: "/api/v1/uploads/{id}", summary: "Forget one of them. One that has not ended ends; what it stored so far stays."},
+	{method: get, path: adminPath + "uploads", summary: "Uploads of all users that were sent with wait=false, oldest first.", answer: "[]Upload"},
+	{method: get, path: adminPath + "uploads/{id}", summary: "How far one of them is.", answer: "Upload"},
+	{method: remove, path: adminPath + "uploads/{id}", summary: "Forget one of them. One that has not ended ends; what it stored so far stays."},
 	{method: post, path: "/api/v1/nmon", summary: "Send a file of nmon through a parser.", parameters: "nmonParser nmonEntity nmonFile nmonZone seriesTags",
-		body: "text/plain multipart/form-data:FileForm application/octet-stream", answer: "Upload", also: "400=FailedUpload"},
-	{method: post, path: "/nmon/wget", summary: "The same under its old path.", parameters: "config wgetEntity wgetZone", body: "text/plain", answer: "Upload", also: "400=FailedUpload"},
+		body: "text/plain multipart/form-data:FileForm application/octet-stream", answer: "Upload", also: "400=FailedUpload 408=Upload"},
+	{method: post, path: "/nmon/wget", summary: "The same under its old path.", parameters: "config wgetEntity wgetZone", body: "text/plain", answer: "Upload", also: "400=FailedUpload 408=Upload"},
 	{method: post, path: "/csv/configs/import", summary: "Import parser configurations in XML.", body: "multipart/form-data:FileForm", answer: "text/html"},
 	{method: get, path: "/export", summary: "A table of samples.", parameters: "exportSettings", answer: "text/csv text/html"},
 }
@@ -202,6 +208,7 @@ var accountOperations = []operation{
 	{method: get, path: adminPath + "tokens", summary: "Tokens of all users.", parameters: "tokenUser", answer: "[]Token"},
 	{method: post, path: adminPath + "tokens", summary: "Issue a token for any user.", body: "TokenRequest", answer: "Token"},
 	{method: get, path: adminPath + "tokens/{id}", summary: "One token.", answer: "Token"},
+	{method: patch, path: adminPath + "tokens/{id}", summary: "Change the description, the end or the addresses of a token.", body: "TokenPatch", answer: "Token"},
 	{method: remove, path: adminPath + "tokens/{id}", summary: "Revoke a token."},
 }
 
@@ -212,10 +219,17 @@ var letterOperations = []operation{
 	{method: remove, path: adminPath + "dead-letters/{id}", summary: "Delete a dead letter."},
 }
 
+var storageOperations = []operation{
+	{method: get, path: adminPath + "storage", summary: "What the storage engine takes and how it fares.", answer: "StorageUsage"},
+	{method: post, path: adminPath + "backup", summary: "Copy the database to a directory below backup.dir; into one with an earlier backup only what is new.", body: "BackupRequest", answer: "Backup"},
+	{method: post, path: adminPath + "compact", summary: "Write what is in memory to files and merge the files.", answer: "Compacted"},
+}
+
 var ownOperations = []operation{
 	{method: post, path: "/api/v1/password", summary: "Change the caller's password.", body: "PasswordChange"},
 	{method: get, path: "/api/v1/tokens", summary: "The caller's tokens.", answer: "[]Token"},
 	{method: post, path: "/api/v1/tokens", summary: "Issue a token for the caller.", body: "TokenRequest", answer: "Token"},
 	{method: get, path: "/api/v1/tokens/{id}", summary: "One of the caller's tokens.", answer: "Token"},
+	{method: patch, path: "/api/v1/tokens/{id}", summary: "Change the description, the end or the addresses of one of the caller's tokens.", body: "TokenPatch", answer: "Token"},
 	{method: remove, path: "/api/v1/tokens/{id}", summary: "Revoke one of the caller's tokens."},
 }

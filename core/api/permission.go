@@ -1,27 +1,21 @@
 package api
 
 import (
-	"slices"
-
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/auth"
+	"github.com/tidemark-db/tidemark/core/query"
 )
 
 // readable reports whether the caller may read an entity.
 func (c *call) readable(entity string) bool {
 	g := &c.id.Grants
-	return g.ReadAll || c.inAny(entity, g.ReadGroups)
+	return g.ReadAll || query.MemberOfAny(c.server.Catalog, g.ReadGroups)(entity)
 }
 
 // writable reports whether the caller may write an entity; one that does not exist needs the permission for all.
 func (c *call) writable(entity string) bool {
 	g := &c.id.Grants
-	return g.WriteAll || c.inAny(entity, g.WriteGroups)
-}
-
-// inAny asks the catalog, which knows groups by expression as well; a disabled group has no members.
-func (c *call) inAny(entity string, groups []string) bool {
-	return slices.ContainsFunc(groups, func(group string) bool { return c.server.Catalog.Member(entity, group) })
+	return g.WriteAll || query.MemberOfAny(c.server.Catalog, g.WriteGroups)(entity)
 }
 
 // mayRead refuses a query that names an existing entity which the caller may not read. Patterns, groups and expressions are not

@@ -64,6 +64,11 @@ const (
 // placeholder is ${NAME} in a text of a portal.
 var placeholder = regexp.MustCompile(`\$\{[A-Za-z0-9_.-]+\}`)
 
+// visible reports whether the members of some user groups may see the portal.
+func (p *Portal) visible(groups []string) bool {
+	return len(p.UserGroups) == 0 || slices.ContainsFunc(p.UserGroups, func(group string) bool { return slices.Contains(groups, group) })
+}
+
 // Validate reports what is wrong with a portal whatever a request asks for.
 func (p *Portal) Validate() error {
 	if strings.TrimSpace(p.Name) == "" {
@@ -104,6 +109,10 @@ func (c *call) portalExport() error {
 	if err != nil {
 		return err
 	}
+	if err := c.beginDrawing(); err != nil {
+		return err
+	}
+	defer func() { <-c.server.drawing }()
 	// An image is some 4 bytes a pixel until it is sent: it counts as a large request body does.
 	if err := c.hold(4 * int64(page.Width) * int64(page.Height)); err != nil {
 		return err
@@ -124,6 +133,29 @@ func (c *call) portalExport() error {
 	c.WriteHeader(http.StatusOK)
 	c.Write(image) // fails only when the client is gone; an image does not get smaller by gzip
 	return nil
+}
+
+// portalWait is how long a request waits for its turn to draw: longer than a common portal takes.
+const portalWait = 2 * time.Second
+
+// beginDrawing waits for a turn, which the caller gives back: drawing keeps a processor busy for up to limits.time.
+func (c *call) beginDrawing() error {
+	select {
+	case c.server.drawing <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(portalWait)
+	defer timer.Stop()
+	select {
+	case c.server.drawing <- struct{}{}:
+		return nil
+	case <-c.reading().Done():
+		return c.reading().Err()
+	case <-timer.C:
+		text := fmt.Sprintf("%d portals are being drawn, as many as limits.portals allows: try again", cap(c.server.drawing))
+		return &core.Error{Code: core.Unavailable, Text: text, RetryAfter: portalWait}
+	}
 }
 
 // portal finds the portal of the request, which the caller must be allowed to see.
@@ -148,8 +180,7 @@ func (c *call) portal() (*Portal, error) {
 		if id != "" && (p.ID != number || p.ID == 0) || id == "" && p.Name != name {
 			continue
 		}
-		in := func(group string) bool { return slices.Contains(c.id.User.Groups, group) }
-		if len(p.UserGroups) > 0 && !c.id.Grants.Roles.Has(core.Admin) && !slices.ContainsFunc(p.UserGroups, in) {
+		if !c.id.Grants.Roles.Has(core.Admin) && !p.visible(c.id.User.Groups) {
 			return nil, auth.Denied()
 		}
 		if p.Template && c.values.Get("entity") == "" {

@@ -201,6 +201,8 @@ func decodePropertyQuery(v gjson.Result) ([]query.Properties, error) {
 		"merge":   into(&q.Merge, (*object).flag),
 		"limit":   into(&q.Limit, (*object).count),
 		"addMeta": into(&q.AddMeta, (*object).flag),
+
+		"workdayCalendar": into(&q.Calendar, (*object).text),
 	}.timezone(&q.Timezone).dates(&q.Dates).entities(&q.Entities))
 	return []query.Properties{q}, o.err
 }

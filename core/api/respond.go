@@ -149,7 +149,10 @@ func (c *call) stored(receipt core.Receipt) error {
 }
 
 // durability says what the acknowledged data survives.
-func (c *call) durability(d core.Durability) { c.Header().Set("Tidemark-Durability", d.String()) }
+func (c *call) durability(d core.Durability) {
+	c.durable[0] = d.String()
+	c.Header()["Tidemark-Durability"] = c.durable[:]
+}
 
 // appendString appends a JSON string. Bytes that are not UTF-8 become U+FFFD, so that every answer is valid JSON.
 func appendString(dst []byte, s string) []byte {

@@ -21,6 +21,7 @@ import (
 //	User: tom                          optional; admin when absent, "none" for no credentials
 //	Clock: 2030-05-01T08:00:00Z        optional; sets the clock of the server from here on
 //	Gzip: yes                          optional; the body is sent compressed
+//	Work: yes                          optional; the uploads that wait in the background are processed before
 //	Any-Header: value                  optional
 //
 //	the body, until
@@ -41,7 +42,7 @@ type scenario struct {
 	name           string
 	method, target string
 	user, clock    string
-	gzip           bool
+	gzip, work     bool
 	headers        [][2]string
 	body           string
 	status         string
@@ -74,6 +75,9 @@ func runScenarios(t *testing.T, file string) {
 		w.seedAlerts(t)
 	}
 	w.seedAuth(t, filepath.Base(file))
+	if !strings.Contains(filepath.Base(file), "portal") {
+		w.server.Portals = nil // as in the examples of the contract
+	}
 	out := intro
 	for _, sc := range cases {
 		rec := runScenario(t, w, sc)
@@ -142,6 +146,8 @@ func parseScenarios(t testing.TB, text string) (intro string, cases []scenario) 
 				sc.clock = h[1]
 			case "Gzip":
 				sc.gzip = true
+			case "Work":
+				sc.work = true
 			default:
 				sc.headers = append(sc.headers, h)
 			}
@@ -178,6 +184,9 @@ func runScenario(t *testing.T, w *world, sc scenario) *httptest.ResponseRecorder
 	t.Helper()
 	if sc.clock != "" {
 		w.setClock(at(t, sc.clock))
+	}
+	if sc.work {
+		w.server.workWaiting(t.Context(), everyone)
 	}
 	body := []byte(sc.body)
 	if sc.gzip {

@@ -33,17 +33,14 @@ func (c *call) seriesSearch() error {
 	if err != nil {
 		return err
 	}
-	hits, total, err := q.Expand(c.server.Synonyms).Run(c.searchable())
+	found, err := q.Expand(c.server.Synonyms).Run(c.searchable(), search.Page{Offset: offset, Limit: limit, Keep: c.keepHits})
 	if err != nil {
 		return err
 	}
-	found := len(hits)
-	hits = hits[min(offset, found):]
-	hits = hits[:min(limit, len(hits))]
-
+	hits := found.Hits
 	body := appendString([]byte(`{"query":`), q.String())
-	body = strconv.AppendInt(append(body, `,"recordsTotal":`...), int64(total), 10)
-	body = strconv.AppendInt(append(body, `,"recordsFiltered":`...), int64(found), 10)
+	body = strconv.AppendInt(append(body, `,"recordsTotal":`...), int64(found.Total), 10)
+	body = strconv.AppendInt(append(body, `,"recordsFiltered":`...), int64(found.Found), 10)
 	p := newHitPrinter(c)
 	data := []byte{'['}
 	for i := range hits {
@@ -62,6 +59,18 @@ func (c *call) seriesSearch() error {
 	return c.sendJSON(append(body, "]}"...))
 }
 
+// keepHits bounds what a search keeps in memory: by limits.records, and with the bodies of all requests by limits.bodies.
+func (c *call) keepHits(n int) error {
+	const hitBytes, block = 256, 4096 // a hit with its texts, roughly; a block is 1 MiB
+	if n > c.server.Limits.Records {
+		return core.Errorf(core.TooLarge, "the search keeps more than limits.records (%d) series in memory: lower offset and limit, or use fewer terms", c.server.Limits.Records)
+	}
+	if n%block != 0 {
+		return nil
+	}
+	return c.hold(c.held + block*hitBytes)
+}
+
 // searchCount reads a parameter that is a number of records.
 func (c *call) searchCount(name string, fallback, least int) (int, error) {
 	text := c.values.Get(name)
@@ -75,26 +84,28 @@ func (c *call) searchCount(name string, fallback, least int) (int, error) {
 	return n, nil
 }
 
-// searchable yields the series that the caller may read, in the order in which they were created. Metrics and entities are looked up once each.
+// searchable yields the series that the caller may read, as the store has them.
 func (c *call) searchable() iter.Seq2[search.Document, error] {
 	return func(yield func(search.Document, error) bool) {
-		var all []core.KeyInfo
+		metrics, entities := lookups(c.server.Catalog.Metric), lookups(c.server.Catalog.Entity)
 		for k, err := range c.server.Reader.Keys(c.reading(), core.SeriesQuery{Scope: c.id.Grants.ReadScope(), Range: core.AllTime}) {
+			if err == nil {
+				err = c.reading().Err()
+			}
 			if err != nil {
 				yield(search.Document{}, err)
 				return
 			}
-			all = append(all, k)
-		}
-		slices.SortFunc(all, func(a, b core.KeyInfo) int { return cmp.Compare(a.Serial, b.Serial) })
-		metrics, entities := lookups(c.server.Catalog.Metric), lookups(c.server.Catalog.Entity)
-		for _, k := range all {
-			if !yield(search.Document{Key: k.Key, Last: k.Last, Metric: metrics(k.Key.Metric), Entity: entities(k.Key.Entity)}, c.reading().Err()) {
+			d := search.Document{Key: k.Key, Serial: k.Serial, Last: k.Last, Metric: metrics(k.Key.Metric), Entity: entities(k.Key.Entity)}
+			if !yield(d, nil) {
 				return
 			}
 		}
 	}
 }
+
+// maxLookups is how many names are remembered, some MB of entities; then all are forgotten.
+const maxLookups = 16_384
 
 // lookups remembers what find found.
 func lookups[T any](find func(string) (T, bool)) func(string) *T {
@@ -103,6 +114,9 @@ func lookups[T any](find func(string) (T, bool)) func(string) *T {
 		one, ok := known[name]
 		if ok {
 			return one
+		}
+		if len(known) >= maxLookups {
+			clear(known)
 		}
 		if found, ok := find(name); ok {
 			one = &found

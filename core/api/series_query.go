@@ -70,7 +70,7 @@ func (c *call) fits(body []byte) error {
 
 // decodeSeriesQuery reads one element; `metrics`, which one client sends, makes a query of each.
 func decodeSeriesQuery(v gjson.Result) ([]query.Series, error) {
-	q := query.Series{Transformations: map[string]string{}}
+	var q query.Series
 	var o object
 	var metrics []string
 	f := fields{
@@ -119,11 +119,18 @@ func (o *object) aggregate(_ string, v gjson.Result) *query.Aggregate {
 		"interpolate":    into(&a.Interpolate, (*object).interpolation),
 		"threshold":      into(&a.Threshold, (*object).threshold),
 		"workingMinutes": into(&a.WorkingMinutes, (*object).workingMinutes),
-		"calendar": func(o *object, _ string, v gjson.Result) {
-			o.read(v, fields{"name": into(&a.Calendar, (*object).text)})
-		},
+		"calendar":       into(&a.Calendar, (*object).calendar),
 	})
 	return a
+}
+
+// calendar reads the key of a workday calendar, or the object with it as its name.
+func (o *object) calendar(name string, v gjson.Result) (key string) {
+	if !v.IsObject() {
+		return o.text(name, v)
+	}
+	o.read(v, fields{"name": into(&key, (*object).text)})
+	return key
 }
 
 func (o *object) threshold(_ string, v gjson.Result) *query.Threshold {

@@ -27,15 +27,17 @@ type route struct {
 // call is one request on its way. It is the http.ResponseWriter that the router passes through, so that a bound route finds it again.
 type call struct {
 	http.ResponseWriter
-	r      *http.Request
-	server *Server
-	id     auth.Identity
-	params httprouter.Params
-	values url.Values // of the query string
-	route  string     // pattern, for metrics
-	status int        // sent; 0 = nothing was sent yet
-	held   int64      // bytes of its body and its answer that count against limits.bodies
-	answer int64      // of them those of its answer
+	r       *http.Request
+	server  *Server
+	id      auth.Identity
+	params  httprouter.Params
+	values  url.Values // of the query string
+	route   string     // pattern, for metrics
+	status  int        // sent; 0 = nothing was sent yet
+	held    int64      // bytes of its body and its answer that count against limits.bodies
+	charged int64      // of them those of its body that count against limits.bodies.user
+	answer  int64      // of them those of its answer
+	durable [1]string  // value of a header of the answer, kept here to save writes an allocation
 
 	// As in http.Request, the context of one request: made when something is read first, so that writes pay nothing for it.
 	queries context.Context
@@ -75,7 +77,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c.stop != nil {
 			c.stop()
 		}
-		s.held.Add(-c.held)
+		c.release()
 		s.stats.done(c, s.Clock()-begin)
 	}()
 	defer c.recover()

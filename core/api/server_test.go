@@ -75,7 +75,7 @@ func newWorld(t testing.TB, limits Limits) *world {
 	pipe := ingest.New(w.log, w.store, ingest.Options{Now: w.clock})
 	w.server = New(Deps{
 		Ingest: pipe, Reader: w.store, Catalog: w.store, Metadata: w.store, Users: auth.New(w.store, pipe, auth.Options{Clock: w.clock}),
-		Alerts: w.alerts, Parser: losingParser{w.clock}, Clock: w.clock, Limits: limits, Portals: testPortals, ParserConfigs: testConfigs{},
+		Alerts: w.alerts, Parser: losingParser{w.clock}, Clock: w.clock, Limits: limits, Portals: testPortals, ParserConfigs: testConfigs{}, Spool: newMemorySpool(), Storage: &testStorage{}, BackupDir: "/backups",
 		Log:     slog.New(slog.NewTextHandler(w.logged, nil)),
 		Version: "1.2.3", Revision: "10203", Hostname: "edge-1", URL: "http://edge-1:8088",
 	})

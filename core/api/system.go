@@ -91,7 +91,8 @@ func (c *call) permissions() error {
 	}
 	body = appendStrings(append(body, `],"user-groups":`...), groups)
 	body = appendEntityGroups(append(body, `,"entity-groups":`...), g)
-	body = strconv.AppendBool(append(body, `,"portals":[],"all-entities-read":`...), g.ReadAll)
+	body = appendStrings(append(body, `,"portals":`...), c.portalNames())
+	body = strconv.AppendBool(append(body, `,"all-entities-read":`...), g.ReadAll)
 	body = strconv.AppendBool(append(body, `,"all-entities-write":`...), g.WriteAll)
 	body = strconv.AppendBool(append(body, `,"all-portals-permission":`...), admin)
 	body = append(body, `,"ip-filter":`...)
@@ -101,6 +102,21 @@ func (c *call) permissions() error {
 		body = appendString(body, u.Addresses)
 	}
 	return c.sendJSON(append(body, '}'))
+}
+
+// portalNames are the portals that the caller may see, by name. Administrators see all of them, for which the contract has a flag and no list.
+func (c *call) portalNames() []string {
+	if c.server.Portals == nil || c.id.Grants.Roles.Has(core.Admin) {
+		return nil
+	}
+	var names []string
+	for _, p := range c.server.Portals() {
+		if p.visible(c.id.User.Groups) {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // orderedRoles puts the granted roles into the contract's order: the data and meta roles, writing first, then the others.
@@ -225,6 +241,8 @@ func (c *call) metrics() error {
 	c.WriteHeader(http.StatusOK)
 	c.server.stats.set.WritePrometheus(c)
 	fmt.Fprintf(c, "tidemark_http_body_bytes %d\n", c.server.held.Load())
+	waiting, bytes := c.server.uploadLoad()
+	fmt.Fprintf(c, "tidemark_uploads_waiting %d\ntidemark_uploads_spool_bytes %d\n", waiting, bytes)
 	if c.server.Metrics != nil {
 		c.server.Metrics(c)
 	}

@@ -34,6 +34,7 @@ type upload struct {
 
 	started    core.Time
 	size       countingReader
+	pace       *paced // of its sender; nil for a replay
 	files      int
 	lines      int
 	samples    int
@@ -44,6 +45,11 @@ type upload struct {
 	failure    error // of the parser: what was stored before stays
 	letters    []deadLetter
 	replay     *deadLetter // the input comes from it
+
+	// Of an upload whose sender does not wait, nil and "" for others.
+	id       string                      // of a background upload
+	rights   func() (core.Grants, error) // of its sender as they are now; nil = those of the caller
+	progress func()                      // called after each chunk
 }
 
 // countingReader counts bytes as they were sent.
@@ -73,14 +79,14 @@ func (c *call) csvUpload() error {
 	u.test = strings.EqualFold(q.Get("test"), "true")
 	u.rules = !strings.EqualFold(q.Get("rules"), "false")
 	if when := q.Get("time"); when != "" {
-		t, err := dates.Moment{Now: u.started, Zone: c.server.Zone}.ParseLocal(when)
+		t, err := dates.Moment{Now: u.started, Zone: c.server.Zone, Calendar: c.server.Calendars().Default()}.ParseLocal(when)
 		if err != nil {
 			return core.Errorf(core.Invalid, "IllegalArgumentException: Wrong time syntax: %s", excerpt(when))
 		}
 		u.request.Params["time"] = strconv.FormatInt(int64(t), 10) // Unix ms: the plugin reads no calendar expressions
 	}
 	if strings.EqualFold(q.Get("wait"), "false") {
-		return core.Errorf(core.Unimplemented, "not implemented: csv upload with wait=false")
+		return u.accept()
 	}
 	return u.run()
 }
@@ -158,9 +164,22 @@ func (u *upload) run() error {
 	if c.r.ContentLength > limit {
 		return core.Errorf(core.TooLarge, "the body exceeds limits.upload (%d bytes)", limit)
 	}
-	u.size.r = c.r.Body
+	u.pace = c.paced(c.r.Body)
+	u.size.r = u.pace
 	c.r.Body = io.NopCloser(&u.size)
-	stream, err := c.stream("limits.upload", limit)
+	err := u.read()
+	switch {
+	case u.pace.late:
+		u.fail(u.nameLetters(u.pace.fault()))
+	case err != nil && !errors.Is(err, errFileFailed):
+		return err
+	}
+	return u.answer()
+}
+
+// read sends the files of the body through the parser.
+func (u *upload) read() error {
+	stream, err := u.c.stream("limits.upload", u.c.server.Limits.Upload)
 	if err != nil {
 		return err
 	}
@@ -170,15 +189,14 @@ func (u *upload) run() error {
 	}
 	name := u.request.FileName
 	err = u.unpack(body, func(name string, r io.Reader) error {
-		u.files++
+		if u.files++; u.files > u.c.server.Limits.UploadFiles {
+			return core.Errorf(core.TooLarge, "the archive has more than upload.files (%d) files; those before are stored", u.c.server.Limits.UploadFiles)
+		}
 		u.request.FileName = name
 		return u.parse(r)
 	})
 	u.request.FileName = name
-	if err != nil && !errors.Is(err, errFileFailed) {
-		return err
-	}
-	return u.answer()
+	return err
 }
 
 // errFileFailed ends an upload whose answer is that of u.failure.
@@ -224,6 +242,9 @@ func (u *upload) parse(body io.Reader) error {
 		}
 		if err := u.take(chunk); err != nil {
 			return u.nameLetters(err)
+		}
+		if u.progress != nil {
+			u.progress()
 		}
 	}
 	return nil
@@ -298,60 +319,102 @@ func (u *upload) take(chunk core.Parsed) error {
 
 // grants are the rights of the sender as they are now: an upload may take hours.
 func (u *upload) grants() (core.Grants, error) {
-	if u.replay != nil {
-		return u.c.rightsOfSender(u.replay)
+	if u.rights != nil {
+		return u.rights()
 	}
 	err := u.c.renew(u.c.r.Context())
 	return u.c.id.Grants, err
 }
 
-// answer is the contract's object, with the rejected lines beside it.
-func (u *upload) answer() error {
-	c := u.c
+// The states of an upload in the contract's object.
+const (
+	inProgress = "IN_PROGRESS"
+	completed  = "COMPLETED"
+	failed     = "FAILED"
+)
+
+// state is that of an upload that has ended.
+func (u *upload) state() string {
+	if u.failure != nil {
+		return failed
+	}
+	return completed
+}
+
+// object is the contract's object, with the rejected lines beside it, and without its closing brace. The end is 0 while there is none.
+func (u *upload) object(state string, ended core.Time) []byte {
 	body := strconv.AppendInt([]byte(`{"startTime":`), int64(u.started), 10)
-	body = strconv.AppendInt(append(body, `,"endTime":`...), int64(c.now()), 10)
+	body = append(body, `,"endTime":`...)
+	if ended == 0 {
+		body = append(body, "null"...)
+	} else {
+		body = strconv.AppendInt(body, int64(ended), 10)
+	}
 	body = strconv.AppendInt(append(body, `,"processed":`...), int64(u.lines), 10)
 	body = appendString(append(body, `,"source":`...), u.request.Source)
 	body = appendString(append(body, `,"parser":`...), u.request.Parser)
 	body = append(body, `,"errorMessage":`...)
-	status, text := "COMPLETED", ""
-	if u.failure != nil {
-		status, text = "FAILED", userText(u.failure)
-		body = appendString(body, text)
-	} else if len(u.rejects) > 0 {
-		text = rejectText(u.rejects[0])
-		body = appendString(body, text)
-	} else {
+	switch {
+	case u.failure != nil:
+		body = appendString(body, userText(u.failure))
+	case len(u.rejects) > 0:
+		body = appendString(body, rejectText(u.rejects[0]))
+	default:
 		body = append(body, "null"...)
 	}
-	body = appendString(append(body, `,"taskStatus":`...), status)
-	body = appendString(append(body, `,"type":"upload","fileName":`...), u.fileName())
+	body = appendString(append(body, `,"taskStatus":`...), state)
+	body = append(body, `,"type":"upload","fileName":`...)
+	if name := u.fileName(); name == "" {
+		body = append(body, "null"...)
+	} else {
+		body = appendString(body, name)
+	}
 	body = strconv.AppendInt(append(body, `,"fileCount":`...), int64(u.files), 10)
 	body = strconv.AppendInt(append(body, `,"fileSize":`...), u.size.n, 10)
 	body = strconv.AppendInt(append(body, `,"samples":`...), int64(u.samples), 10)
 	body = strconv.AppendInt(append(body, `,"records":`...), int64(u.records), 10)
 	body = strconv.AppendInt(append(body, `,"rejected":`...), int64(u.rejected), 10)
 	body = appendRejects(append(body, `,"rejects":`...), u.rejects)
-	body = appendLetters(body, u.letters)
+	return appendLetters(body, u.letters)
+}
+
+// answer is that object; with a failure its text is there once more, as in every error.
+func (u *upload) answer() error {
+	c := u.c
+	body := u.object(u.state(), c.now())
 	if u.records > 0 && !u.test {
 		c.durability(u.durability)
 	}
 	if u.failure == nil {
 		return c.sendJSON(append(body, '}'))
 	}
-	body = append(appendString(append(body, `,"error":`...), text), '}')
+	body = append(appendString(append(body, `,"error":`...), userText(u.failure)), '}')
 	c.Header().Set("Content-Type", jsonType)
-	c.WriteHeader(http.StatusBadRequest)
+	c.WriteHeader(u.failed())
 	c.Write(body) // fails only when the client is gone
 	return nil
 }
 
-// fileName is the name that was sent, or a made-up one in the form that clients know.
-func (u *upload) fileName() string {
-	if u.request.FileName != "" {
-		return u.request.FileName
+// shown is the object of a background upload, with what tells it apart.
+func (u *upload) shown(state string, ended core.Time) []byte {
+	body := appendText(u.object(state, ended), "id", u.id)
+	return append(appendText(body, "user", u.c.id.User.Name), '}')
+}
+
+// failed is the status of an upload that was not read to its end.
+func (u *upload) failed() int {
+	if u.pace != nil && u.pace.late {
+		return http.StatusRequestTimeout
 	}
-	return fmt.Sprintf("%s-upload-%d.csv", u.request.Format, u.started)
+	return http.StatusBadRequest
+}
+
+// fileName is the name that was sent. For csv the contract makes one up when there is none; nmon has none then.
+func (u *upload) fileName() string {
+	if u.request.FileName == "" && u.request.Format == "csv" {
+		return fmt.Sprintf("csv-upload-%d.csv", u.started)
+	}
+	return u.request.FileName
 }
 
 // userText is what of an error may be shown.

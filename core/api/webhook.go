@@ -38,7 +38,12 @@ func (c *call) webhook() error {
 			return err
 		}
 	}
-	receipt, err := c.submit(&core.Batch{Origin: c.id.Origin(webhook.Door), Messages: []core.Message{result.Message}})
+	one := &struct { // allocated at once
+		batch   core.Batch
+		message [1]core.Message
+	}{message: [1]core.Message{result.Message}}
+	one.batch.Origin, one.batch.Messages = c.id.Origin(webhook.Door), one.message[:]
+	receipt, err := c.submit(&one.batch)
 	if err != nil {
 		return err
 	}

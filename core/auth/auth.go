@@ -31,6 +31,8 @@ type Options struct {
 
 	// SessionIdle ends a session that was not used for so long. Default 30 minutes.
 	SessionIdle time.Duration
+	// SessionAge ends a session so long after its login, however often it is used. Default 30 days.
+	SessionAge time.Duration
 	// CredentialTTL is how long a verified password is trusted without hashing it again. Default 10 minutes.
 	CredentialTTL time.Duration
 	// MinPassword is the least number of characters of a password. Default 6.
@@ -50,6 +52,9 @@ type Options struct {
 func (o *Options) setDefaults() {
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 30 * time.Minute
+	}
+	if o.SessionAge == 0 {
+		o.SessionAge = 30 * 24 * time.Hour
 	}
 	if o.CredentialTTL == 0 {
 		o.CredentialTTL = 10 * time.Minute
@@ -97,7 +102,7 @@ func New(r core.Reader, i core.Ingester, o Options) *Service {
 		tokens:   newDecoded(core.DocToken, o.Changes, decodeToken),
 		verified: newCredentials(key, o.CredentialTTL),
 		lockout:  newLockout(o.Lockout),
-		sessions: newSessions(o.SessionIdle),
+		sessions: newSessions(o.SessionIdle, o.SessionAge),
 		accesses: newAccesses(),
 	}
 	s.audit = newAudit(s)

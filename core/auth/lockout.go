@@ -41,12 +41,7 @@ type place struct {
 
 // placeOf returns the place of a login. Of an IPv6 address the first 64 bits count: who has one address has them all.
 func placeOf(user string, from netip.Addr) place {
-	if from.Is6() {
-		if p, err := from.Prefix(64); err == nil {
-			from = p.Addr()
-		}
-	}
-	return place{user[:min(len(user), maxName)], from}
+	return place{user[:min(len(user), maxName)], core.ClientOf(from)}
 }
 
 // anyUser is the address with whatever user: trying one password on many users is guessing, too.

@@ -235,7 +235,7 @@ func TestPlacesAreBounded(t *testing.T) {
 }
 
 func TestSessionsAreBounded(t *testing.T) {
-	s := newSessions(30 * time.Minute)
+	s := newSessions(30*time.Minute, time.Hour)
 	var first string
 	for i := range maxSessions + 5 {
 		var key credentialKey
@@ -251,7 +251,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	if len(s.byToken) != maxSessions || len(s.byKey) != maxSessions {
 		t.Errorf("%d sessions", len(s.byToken))
 	}
-	if _, _, ok := s.find(first, 10); ok {
+	if _, ok := s.find(first, 10); ok {
 		t.Error("the one that was idle longest is still there")
 	}
 }

@@ -32,7 +32,8 @@ type Identity struct {
 	Address string       // of the client, without port
 	Cookie  *http.Cookie // to set on the response, nil when the client already has it
 
-	token string // id of the token, "" for other means
+	token string    // id of the token, "" for other means
+	ends  core.Time // of the session, with BySession
 }
 
 // Renew returns the rights of a caller as they are now: for requests that go on for hours, in which an account may be disabled, a password changed and a
@@ -60,6 +61,8 @@ func (s *Service) Renew(ctx context.Context, id Identity) (core.Grants, error) {
 		return core.Grants{}, refuse(codeUnknownUser)
 	case id.Means != ByToken && a.Hash != id.User.Hash:
 		return core.Grants{}, refuse(codeBadPassword)
+	case id.Means == BySession && now >= id.ends:
+		return core.Grants{}, refuse(codeNoCredentials)
 	}
 	if err := a.usable(now); err != nil {
 		return core.Grants{}, err
@@ -149,16 +152,18 @@ func (s *Service) tellRefused(ctx context.Context, err error, r refusal) {
 // bySession finds the user of the session cookie. A browser may send several cookies of that name, one of another server on the same host.
 func (s *Service) bySession(r *http.Request) (Identity, error) {
 	for _, cookie := range r.CookiesNamed(CookieName) {
-		name, hash, ok := s.sessions.find(cookie.Value, s.opts.Clock())
+		session, ok := s.sessions.find(cookie.Value, s.opts.Clock())
 		if !ok {
 			continue
 		}
-		a, err := s.accounts.get(r.Context(), s.reader, name)
+		a, err := s.accounts.get(r.Context(), s.reader, session.user)
 		if err != nil {
 			return Identity{}, err
 		}
-		if a != nil && a.Hash == hash {
-			return s.identify(r.Context(), a, seen{from: clientAddress(r), means: BySession})
+		if a != nil && a.Hash == session.hash {
+			id, err := s.identify(r.Context(), a, seen{from: clientAddress(r), means: BySession})
+			id.ends = session.ends
+			return id, err
 		}
 	}
 	if s.opts.Guest {

@@ -2,11 +2,14 @@ package auth
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/memstore"
 )
 
 // TestTokensMatchThePathThatIsRouted: a path that holds a byte which would have to be escaped is routed as it was sent, with its %2F as data. A token for
@@ -149,4 +152,58 @@ func TestTokensOfAUserAreBounded(t *testing.T) {
 	}
 	one.User = "tom"
 	issue(t, s, one)
+}
+
+// TestSessionsEnd: a cookie that is used every few minutes, by whoever has it, must not be good forever. Neither must what it has begun.
+func TestSessionsEnd(t *testing.T) {
+	docs, now := &documents{Store: memstore.New()}, &clock{now: 1_000_000}
+	s := New(docs, docs, Options{Clock: now.read, SessionAge: time.Hour})
+	put(t, s, User{Name: "eva", Enabled: true, Roles: []string{"API_DATA_WRITE"}}, "secret1")
+	login := func() *http.Cookie {
+		t.Helper()
+		id, err := s.Authenticate(request("eva", "secret1"))
+		if err != nil || id.Cookie == nil {
+			t.Fatalf("%v, %v", id.Cookie, err)
+		}
+		return id.Cookie
+	}
+	cookie := login()
+	with := func(c *http.Cookie) (Identity, error) {
+		r := request("", "")
+		r.AddCookie(c)
+		return s.Authenticate(r)
+	}
+	var stream Identity
+	for minutes := 20; minutes <= 40; minutes += 20 {
+		now.advance(20 * time.Minute)
+		id, err := with(cookie)
+		if err != nil {
+			t.Fatalf("after %d minutes: %v", minutes, err)
+		}
+		stream = id
+	}
+	if _, err := s.Renew(t.Context(), stream); err != nil {
+		t.Errorf("a request under way in the hour: %v", err)
+	}
+	now.advance(20 * time.Minute)
+	if _, err := with(cookie); err == nil {
+		t.Error("the session goes on after its hour")
+	}
+	if _, err := s.Renew(t.Context(), stream); err == nil {
+		t.Error("a request that the session began goes on after its hour")
+	}
+	if again := login(); again.Value == cookie.Value {
+		t.Error("the next login has the cookie of the session that ended")
+	}
+	// The default is a month.
+	s = New(docs, docs, Options{Clock: now.read, SessionIdle: 1000 * time.Hour})
+	cookie = login()
+	now.advance(30*24*time.Hour - time.Millisecond)
+	if _, err := with(cookie); err != nil {
+		t.Errorf("at the end of the month: %v", err)
+	}
+	now.advance(time.Millisecond)
+	if _, err := with(cookie); err == nil {
+		t.Error("the session goes on after a month")
+	}
 }

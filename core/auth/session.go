@@ -24,6 +24,7 @@ const maxAddresses = 16
 // sessions are kept in memory: after a restart clients log in again with the credentials they have.
 type sessions struct {
 	idle time.Duration
+	age  time.Duration // since the login
 
 	mu      sync.Mutex // guards below
 	byToken map[string]*session
@@ -38,12 +39,13 @@ type session struct {
 	user  string
 	hash  string // the stored password hash at login: another one ends the session
 	key   credentialKey
+	begun core.Time
 	used  core.Time
 	from  []netip.Addr // clients that sent the password, the latest last
 }
 
-func newSessions(idle time.Duration) *sessions {
-	return &sessions{idle: idle, byToken: map[string]*session{}, byKey: map[credentialKey]*session{}}
+func newSessions(idle, age time.Duration) *sessions {
+	return &sessions{idle: idle, age: age, byToken: map[string]*session{}, byKey: map[credentialKey]*session{}}
 }
 
 // open returns the token of the user's session for this credential, an existing one when there is. fresh reports whether it is a login that is worth
@@ -58,7 +60,7 @@ func (s *sessions) open(u *User, key credentialKey, from netip.Addr, now core.Ti
 	}
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	one := &session{token: base64.RawURLEncoding.EncodeToString(secret), user: u.Name, hash: u.Hash, key: key, used: now, from: []netip.Addr{from}}
+	one := &session{token: base64.RawURLEncoding.EncodeToString(secret), user: u.Name, hash: u.Hash, key: key, begun: now, used: now, from: []netip.Addr{from}}
 	if old := s.byKey[key]; old != nil {
 		delete(s.byToken, old.token)
 	} else if len(s.byToken) >= maxSessions {
@@ -110,16 +112,22 @@ func (s *sessions) proves(r *http.Request, key credentialKey, now core.Time) boo
 	return false
 }
 
+// found is what a request needs to know of the session of its cookie.
+type found struct {
+	user, hash string
+	ends       core.Time // whether it is used or not
+}
+
 // find returns the session of a token and marks it used.
-func (s *sessions) find(token string, now core.Time) (user, hash string, ok bool) {
+func (s *sessions) find(token string, now core.Time) (found, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.byToken[token]
-	if found == nil || !s.live(found, now) {
-		return "", "", false
+	one := s.byToken[token]
+	if one == nil || !s.live(one, now) {
+		return found{}, false
 	}
-	found.used = now
-	return found.user, found.hash, true
+	one.used = now
+	return found{one.user, one.hash, s.ends(one)}, true
 }
 
 // drop ends every session of a user.
@@ -133,10 +141,12 @@ func (s *sessions) drop(user string) {
 	}
 }
 
-// live reports whether a session was used within the idle time.
+// live reports whether a session was used within the idle time and is not too old: a stolen cookie that is used every day would otherwise be good forever.
 func (s *sessions) live(one *session, now core.Time) bool {
-	return now < one.used+core.Time(s.idle.Milliseconds())
+	return now < one.used+core.Time(s.idle.Milliseconds()) && now < s.ends(one)
 }
+
+func (s *sessions) ends(one *session) core.Time { return one.begun + core.Time(s.age.Milliseconds()) }
 
 // expire drops ended sessions, at most once an idle time: the number of live ones is bounded by the number of credentials.
 func (s *sessions) expire(now core.Time) {

@@ -21,16 +21,18 @@ import (
 
 // Token is the document of kind core.DocToken; its key is the id. The token itself is kept nowhere.
 type Token struct {
-	ID        string    `json:"id"`
-	Hash      string    `json:"hash"` // hex of the SHA-256 of the token: 216 random bits need no slow hash
-	User      string    `json:"user"` // who acts
-	IssuedBy  string    `json:"issuedBy"`
-	Issued    core.Time `json:"issued"`
-	Method    string    `json:"method"`
-	URLs      []string  `json:"urls"`                // signed.go
-	Expires   core.Time `json:"expires,omitempty"`   // 0 = never
-	Addresses string    `json:"addresses,omitempty"` // replaces the filter of the user; "" = the user's
-	Accessed  core.Time `json:"accessed,omitempty"`  // last use, 0 = none; memory knows a later one
+	ID       string    `json:"id"`
+	Hash     string    `json:"hash"` // hex of the SHA-256 of the token: 216 random bits need no slow hash
+	User     string    `json:"user"` // who acts
+	IssuedBy string    `json:"issuedBy"`
+	Issued   core.Time `json:"issued"`
+	Method   string    `json:"method"`
+	URLs     []string  `json:"urls"`              // signed.go
+	Expires  core.Time `json:"expires,omitempty"` // 0 = never
+
+	Description string    `json:"description,omitempty"` // what it is for, in words
+	Addresses   string    `json:"addresses,omitempty"`   // replaces the filter of the user; "" = the user's
+	Accessed    core.Time `json:"accessed,omitempty"`    // last use, 0 = none; memory knows a later one
 }
 
 const (
@@ -78,6 +80,9 @@ func (s *Service) IssueToken(ctx context.Context, by Actor, t Token) (issued Tok
 		return Token{}, "", err
 	}
 	if _, err := parseAddresses(t.Addresses); err != nil {
+		return Token{}, "", err
+	}
+	if err := checkDescription(t.Description); err != nil {
 		return Token{}, "", err
 	}
 	now := s.opts.Clock()

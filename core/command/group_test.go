@@ -13,12 +13,12 @@ import (
 func TestMarkersAreBounded(t *testing.T) {
 	var m Markers
 	for i := range maxMarkers + 5 {
-		m.set(fmt.Sprint(i), i)
+		m.set("", fmt.Sprint(i), i)
 	}
-	if _, ok := m.Get("4"); ok || len(m.counts) != maxMarkers {
+	if _, ok := m.Get("", "4"); ok || len(m.counts) != maxMarkers {
 		t.Errorf("%d markers are kept, the oldest among them: %v", len(m.counts), ok)
 	}
-	if n, _ := m.Get("5"); n != 5 {
+	if n, _ := m.Get("", "5"); n != 5 {
 		t.Errorf("marker 5 has count %d", n)
 	}
 }

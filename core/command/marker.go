@@ -5,46 +5,69 @@ import (
 	"sync"
 )
 
-// Markers remembers how many lines arrived after the latest markers, of all connections and doors. A client asks within seconds; 1,024 serve as many
-// clients at once. The zero value is ready.
+// Markers remembers how many lines arrived after the latest markers of each user, of all connections and doors. A client asks within seconds; 4,096 serve as
+// many clients at once. The zero value is ready.
+//
+// Users do not see the markers of each other, and cannot move their counts: a client that is told of more lines than were stored does not send the others
+// again. Those of a door without a user are for everybody, since nobody knows who sends there.
 type Markers struct {
 	mu     sync.Mutex // guards below
-	counts map[string]int
-	order  []string // oldest first
+	counts map[marker]int
+	order  map[string][]string // ids by user, oldest first
 }
 
+type marker struct{ user, id string }
+
 const (
-	maxMarkers = 1024
+	maxMarkers = 4096
 	// maxMarker is the longest id that is remembered, in bytes; clients send random ones of some 40. Lines may be far longer, and so may what all of
 	// them together would hold.
 	maxMarker = 256
 )
 
-// set creates a marker or moves its count on; the oldest marker makes room. One that is too long stays unknown.
-func (m *Markers) set(id string, count int) {
+// set creates a marker or moves its count on. One that is too long stays unknown.
+func (m *Markers) set(user, id string, count int) {
 	if len(id) > maxMarker {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.counts[id]; !ok {
+	key := marker{user, id}
+	if _, ok := m.counts[key]; !ok {
 		if m.counts == nil {
-			m.counts = map[string]int{}
+			m.counts, m.order = map[marker]int{}, map[string][]string{}
 		}
-		if len(m.order) >= maxMarkers {
-			delete(m.counts, m.order[0])
-			m.order = slices.Delete(m.order, 0, 1)
+		if len(m.counts) >= maxMarkers {
+			m.makeRoom()
 		}
-		m.order = append(m.order, id)
+		m.order[user] = append(m.order[user], id)
 	}
-	m.counts[id] = count
+	m.counts[key] = count
 }
 
-// Get returns the lines counted after a marker; false for an unknown one.
-func (m *Markers) Get(id string) (int, bool) {
+// makeRoom drops the oldest marker of the user who has most of them, so that who sends too many loses their own. The caller holds the lock.
+func (m *Markers) makeRoom() {
+	most := ""
+	for user, ids := range m.order {
+		if n := len(m.order[most]); len(ids) > n || len(ids) == n && user < most {
+			most = user
+		}
+	}
+	ids := m.order[most]
+	delete(m.counts, marker{most, ids[0]})
+	if m.order[most] = slices.Delete(ids, 0, 1); len(ids) == 1 {
+		delete(m.order, most)
+	}
+}
+
+// Get returns the lines counted after a marker of a user, or else of a door without a user; false for an unknown one.
+func (m *Markers) Get(user, id string) (int, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	count, ok := m.counts[id]
+	count, ok := m.counts[marker{user, id}]
+	if !ok {
+		count, ok = m.counts[marker{"", id}]
+	}
 	return count, ok
 }
 
@@ -52,6 +75,7 @@ func (m *Markers) Get(id string) (int, bool) {
 // only once they are stored.
 type MarkerCount struct {
 	Markers *Markers
+	User    string // whose markers they are; "" = of a door without a user
 	Lines   *Splitter
 
 	id      string
@@ -70,12 +94,12 @@ func (m *MarkerCount) Line(text []byte) {
 // Start begins to count for a new marker.
 func (m *MarkerCount) Start(id string) {
 	m.id, m.counted = id, 0
-	m.Markers.set(id, 0)
+	m.Markers.set(m.User, id, 0)
 }
 
 // Publish makes the count visible.
 func (m *MarkerCount) Publish() {
 	if m.id != "" {
-		m.Markers.set(m.id, m.counted)
+		m.Markers.set(m.User, m.id, m.counted)
 	}
 }

@@ -13,15 +13,18 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// The bounds of what is kept of nmon files: headers of a thousand machines, or of some dozens with a thousand disks each.
+// Defaults of the bounds of what is kept of nmon files, see Limits: headers of a thousand machines, or of some dozens with a thousand disks each.
 const (
-	maxHead     = 256 << 10      // bytes of one file
-	maxHeads    = 8 << 20        // bytes of all files
-	maxHeadLine = 64 << 10       // bytes of one line of a header
-	maxHeadKey  = 1 << 10        // bytes of entity and file name
-	headFiles   = 4096           // files
-	headAge     = 48 * time.Hour // since the last connection: the retention of the contract
-	headPause   = 10 * time.Second
+	maxHead   = 256 << 10
+	maxHeads  = 8 << 20
+	headFiles = 4096
+	headAge   = 48 * time.Hour
+)
+
+const (
+	maxHeadLine = 64 << 10         // bytes of one line of a header, which is a fraction of nmon.head in every file that nmon writes
+	maxHeadKey  = 1 << 10          // bytes of entity and file name
+	headPause   = 10 * time.Second // between two times that the head of a file is stored: a sender cannot make the log of it
 )
 
 // head is what rows of an nmon file need that stands before them: its configuration, the headers of its sections, and the time of the snapshot they
@@ -172,14 +175,15 @@ func (r *headReader) collect(text []byte) {
 		if !r.skip {
 			r.line(bytes.TrimRight(line, "\r"))
 		} else if f, _ := formOf(line); f == title {
-			r.forget() // rows under another header than theirs are worse than none
+			r.forget("line of the header", maxHeadLine) // rows under another header than theirs are worse than none
 		}
 		r.partial, r.skip = r.partial[:0], false
 	}
 }
 
 // forget gives up: whatever is kept of the file is not that of its rows.
-func (r *headReader) forget() {
+func (r *headReader) forget(part string, limit int) {
+	r.server.complaints.warn("the "+part+" of an nmon file is too long to be kept: after a reconnect its rows need it again", "limit", limit)
 	r.head, r.lost, r.changed = &head{}, true, true
 }
 
@@ -201,8 +205,8 @@ func (r *headReader) line(line []byte) {
 		return
 	}
 	r.changed = r.head.set(key, string(line)) || r.changed
-	if r.head.size() > maxHead {
-		r.forget()
+	if limit := r.server.opts.Limits.Head; r.head.size() > limit {
+		r.forget("header (nmon.head)", limit)
 	}
 }
 
@@ -226,7 +230,7 @@ func (r *headReader) save() {
 
 // heads are those of all files, in memory and as documents.
 type heads struct {
-	mu   sync.Mutex // guards kept; innermost, not held while documents are written
+	mu   sync.Mutex // guards kept; under it only complaints.mu is taken, and it is not held while documents are written
 	kept map[string]*head
 }
 
@@ -258,7 +262,7 @@ func (k *heads) find(ctx context.Context, s *Server, key string) *head {
 	defer k.mu.Unlock()
 	k.load(ctx, s)
 	h := k.kept[key]
-	if h == nil || core.TimeOf(s.opts.Clock())-h.Used > core.Time(headAge.Milliseconds()) {
+	if h == nil || core.TimeOf(s.opts.Clock())-h.Used > core.Time(s.opts.Limits.HeadAge.Milliseconds()) {
 		return nil
 	}
 	return h.clone()
@@ -282,7 +286,7 @@ func (k *heads) keep(ctx context.Context, s *Server, key string, h *head) {
 			b.Documents = append(b.Documents, core.DocChange{Kind: core.DocStreamHead, Key: key, Body: body})
 		}
 	}
-	for _, old := range k.evict(h.Used) {
+	for _, old := range k.evict(s, h.Used) {
 		b.Documents = append(b.Documents, core.DocChange{Kind: core.DocStreamHead, Key: old, Op: core.DocDelete})
 	}
 	k.mu.Unlock()
@@ -295,7 +299,8 @@ func (k *heads) keep(ctx context.Context, s *Server, key string, h *head) {
 }
 
 // evict forgets what is too old, then the oldest files until the rest fits, and returns their keys.
-func (k *heads) evict(now core.Time) (gone []string) {
+func (k *heads) evict(s *Server, now core.Time) (gone []string) {
+	limits := &s.opts.Limits
 	size := 0
 	keys := make([]string, 0, len(k.kept))
 	for key, h := range k.kept {
@@ -305,8 +310,13 @@ func (k *heads) evict(now core.Time) (gone []string) {
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(k.kept[a].Used, k.kept[b].Used), cmp.Compare(a, b)) })
 	for i, key := range keys {
 		h := k.kept[key]
-		if now-h.Used <= core.Time(headAge.Milliseconds()) && size <= maxHeads && len(keys)-i <= headFiles {
+		young := now-h.Used <= core.Time(limits.HeadAge.Milliseconds())
+		if young && size <= limits.Heads && len(keys)-i <= limits.HeadFiles {
 			break
+		}
+		if young {
+			s.complaints.warn("the header of an nmon file is dropped for that of another one: nmon.heads (bytes) or nmon.heads.files is used up", "file", strings.ReplaceAll(key, "\x00", "/"),
+				"nmon.heads", limits.Heads, "nmon.heads.files", limits.HeadFiles)
 		}
 		size -= h.size()
 		delete(k.kept, key)

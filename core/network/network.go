@@ -40,7 +40,7 @@ type Door struct {
 // Limits bound what senders may cost. The zero value of a field means its default. The names in quotes are those of the settings.
 type Limits struct {
 	Connections   int           // "tcp.connections": open at one time, all TCP doors together. Default 4096.
-	PerAddress    int           // "tcp.connections.address": of one client address. Default 2048.
+	PerAddress    int           // "tcp.connections.address": of one client address, an IPv6 address by its /64. Default 2048.
 	Idle          time.Duration // "tcp.idle": silence after which a connection is closed. Default 5 minutes, as the contract has it.
 	Command       time.Duration // "tcp.command": from the first byte of a command to its last. Default 30 s.
 	Memory        int           // "tcp.memory": bytes of all buffers of text commands together. Default 32 MiB.
@@ -50,6 +50,12 @@ type Limits struct {
 	Datagram      int           // "udp.datagram": bytes of one datagram. Default 65507, the most that IPv4 carries.
 	Queue         int           // "udp.queue": bytes of datagrams that wait for the store, with 128 for each. Default 8 MiB.
 	ReceiveBuffer int           // "udp.buffer": bytes that the system keeps for the UDP socket. Default 8 MiB, as the contract has it.
+	StreamRest    time.Duration // "stream.rest": silence after which what a csv or nmon stream has sent is converted. Default 100 ms: lines that are written together come within it.
+	StreamLatency time.Duration // "stream.latency": how long lines wait to be converted with those after them while a stream is never silent. Default 1 s.
+	Head          int           // "nmon.head": bytes that are kept of the headers of one nmon file. Default 256 KiB.
+	Heads         int           // "nmon.heads": bytes of all of them. Default 8 MiB.
+	HeadFiles     int           // "nmon.heads.files": files of which they are kept. Default 4096.
+	HeadAge       time.Duration // "nmon.heads.age": how long after the last connection. Default 48 hours, the retention of the contract.
 	Patience      time.Duration // how long a TCP batch waits for a store that is full or unavailable. Default: Idle.
 }
 
@@ -64,6 +70,12 @@ func (l *Limits) setDefaults() {
 	defaultTo(&l.Datagram, 65507)
 	defaultTo(&l.Queue, 8<<20)
 	defaultTo(&l.ReceiveBuffer, 8<<20)
+	defaultTo(&l.StreamRest, restTime)
+	defaultTo(&l.StreamLatency, latency)
+	defaultTo(&l.Head, maxHead)
+	defaultTo(&l.Heads, maxHeads)
+	defaultTo(&l.HeadFiles, headFiles)
+	defaultTo(&l.HeadAge, headAge)
 	defaultTo(&l.Patience, l.Idle)
 }
 
@@ -111,9 +123,9 @@ type Server struct {
 
 	conns struct {
 		sync.Mutex
-		open      map[net.Conn]string // address
-		byAddress map[string]int
-		until     time.Time // when stopping: the time up to which what was sent is read
+		open     map[net.Conn]string // client
+		byClient map[string]int
+		until    time.Time // when stopping: the time up to which what was sent is read
 	}
 	complaints complaints
 }
@@ -132,7 +144,7 @@ func Open(o Options) (*Server, error) {
 		o.Markers = new(command.Markers)
 	}
 	s := &Server{opts: o, backoff: 100 * time.Millisecond}
-	s.conns.open, s.conns.byAddress = map[net.Conn]string{}, map[string]int{}
+	s.conns.open, s.conns.byClient = map[net.Conn]string{}, map[string]int{}
 	s.complaints.clock, s.complaints.log = o.Clock, o.Log
 	if err := errors.Join(s.bindTCP("tcp", o.TCP, &s.tcp), s.bindUDP(o.UDP), s.bindTCP("pickle", o.Pickle, &s.pickle)); err != nil {
 		s.Close()

@@ -511,15 +511,15 @@ func TestMarkers(t *testing.T) {
 	c.send("series e:a m:b=1 s:1\nmarker one\nseries e:a m:b=2 s:2\nping\nmessage e:a m:\"x\ny\" s:3\nping\n")
 	c.reply()
 	c.reply()
-	if n, ok := markers.Get("one"); !ok || n != 5 { // the lines of the message count one by one
+	if n, ok := markers.Get("", "one"); !ok || n != 5 { // the lines of the message count one by one
 		t.Errorf("marker one: %d %v", n, ok)
 	}
 	c.send("marker two\nping\n")
 	c.reply()
-	if n, ok := markers.Get("two"); !ok || n != 1 {
+	if n, ok := markers.Get("", "two"); !ok || n != 1 {
 		t.Errorf("marker two: %d %v", n, ok)
 	}
-	if n, _ := markers.Get("one"); n != 5 {
+	if n, _ := markers.Get("", "one"); n != 5 {
 		t.Errorf("marker one goes on: %d", n)
 	}
 }

@@ -1,10 +1,15 @@
 package network
 
 import (
+	"io"
+	"net"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/command"
 )
 
 // TestRequestsOfBrowsers: a web page can make a browser post text to the port of text commands on its own machine, where nobody is asked who they are. The
@@ -50,6 +55,62 @@ func TestPicklesDoNotGrow(t *testing.T) {
 		text, err := printed(&b, 1<<20)
 		if (err == nil) != c.printed || len(text) > 1<<20 {
 			t.Errorf("a name of %d bytes: %d bytes of text, %v", len(c.metric), len(text), err)
+		}
+	}
+}
+
+// from is a connection from an address.
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f *from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.address), 4711))
+}
+
+func (f *from) Close() error { return nil }
+
+// TestConnectionsOfANetwork: who has one IPv6 address has 2^64 of them, and must not be counted as so many clients.
+func TestConnectionsOfANetwork(t *testing.T) {
+	s := &Server{opts: Options{Clock: time.Now, Limits: Limits{Connections: 10, PerAddress: 2}}}
+	s.conns.open, s.conns.byClient = map[net.Conn]string{}, map[string]int{}
+	s.complaints.clock, s.complaints.log = time.Now, slogTo(io.Discard)
+	first := &from{address: "2001:db8:1:2::1"}
+	for _, c := range []struct {
+		conn *from
+		want bool
+	}{
+		{first, true}, {&from{address: "2001:db8:1:2:ffff::2"}, true}, {&from{address: "2001:db8:1:2::3"}, false}, // one network
+		{&from{address: "2001:db8:1:3::1"}, true}, // another one
+		{&from{address: "192.0.2.1"}, true}, {&from{address: "192.0.2.2"}, true}, {&from{address: "192.0.2.3"}, true},
+	} {
+		if got := s.admit(c.conn); got != c.want {
+			t.Errorf("%s: admitted %v, want %v", c.conn.address, got, c.want)
+		}
+	}
+	s.release(first)
+	if !s.admit(&from{address: "2001:db8:1:2::4"}) {
+		t.Error("a place that was given back is not free")
+	}
+}
+
+// TestMarkersOfADoor: the markers of a door with a user are those of the user, also where HTTP asks for them.
+func TestMarkersOfADoor(t *testing.T) {
+	markers := new(command.Markers)
+	w := start(t, func(o *Options) {
+		o.Markers, o.TCP.User = markers, "collector"
+	})
+	c := w.dial("tcp")
+	c.send("marker one\nping\n")
+	if got := c.reply(); got != "ok" {
+		t.Fatalf("ping: %q", got)
+	}
+	c.send("ping\n") // what came before is published
+	c.reply()
+	for user, want := range map[string]bool{"collector": true, "tom": false, "": false} {
+		if _, known := markers.Get(user, "one"); known != want {
+			t.Errorf("%q knows the marker: %v", user, known)
 		}
 	}
 }

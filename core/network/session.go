@@ -39,7 +39,7 @@ func (s *Server) commands(ctx context.Context, conn net.Conn) {
 	c.lines = command.NewSplitter(c, command.TCP)
 	c.lines.Reserve = c.reserve
 	defer func() { s.held.Add(-int64(c.held)) }()
-	c.count = command.MarkerCount{Markers: s.opts.Markers, Lines: c.lines}
+	c.count = command.MarkerCount{Markers: s.opts.Markers, User: s.opts.TCP.User, Lines: c.lines}
 	err := c.run(ctx)
 	s.closedFor(err, c.partial)
 	if !errors.Is(err, io.EOF) {
@@ -72,10 +72,11 @@ func (c *session) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reserve counts the buffer of the connection against tcp.memory.
+// reserve counts the buffer of the connection against tcp.memory. The first 4 KiB are there in any case, so that connections with short commands go on
+// whatever others do; tcp.connections bounds them.
 func (c *session) reserve(bytes int) bool {
 	s := c.server
-	if s.held.Add(int64(bytes)) > int64(s.opts.Limits.Memory) && bytes > 0 {
+	if s.held.Add(int64(bytes)) > int64(s.opts.Limits.Memory) && bytes > 0 && c.held > 0 {
 		s.held.Add(-int64(bytes))
 		s.complaints.warn("the buffers of all connections take more than tcp.memory, they grow no further", "address", c.address)
 		return false

@@ -53,7 +53,9 @@ func (c *session) nmon(ctx context.Context, s command.Stream, file *fileReader) 
 		}
 	}
 	reader.saved = func(h *head) { kept.keep(ctx, c.server, key, h) }
-	reader.lost = len(key) > maxHeadKey
+	if reader.lost = len(key) > maxHeadKey; reader.lost {
+		c.server.complaints.warn("what a later connection needs of an nmon file is not kept: entity and file name are too long", "bytes", len(key), "limit", maxHeadKey)
+	}
 	err := c.file(ctx, s, reader)
 	reader.save() // the time of its last snapshot
 	return err
@@ -240,10 +242,9 @@ type liveReader struct{ *countedReader }
 func (r liveReader) Ready() bool { return r.live().Ready() }
 
 const (
-	// restTime is how long a connection has to be silent until what it sent is converted: lines that are written together come within it.
-	restTime = 100 * time.Millisecond
-	// latency is how long lines wait to be converted with those after them while a sender is never silent.
-	latency = time.Second
+	restTime = 100 * time.Millisecond // default of Limits.StreamRest
+	latency  = time.Second            // default of Limits.StreamLatency
+
 	// fileBuffer holds what arrives at once.
 	fileBuffer = 32 << 10
 )
@@ -279,8 +280,9 @@ func (f *fileReader) Read(p []byte) (int, error) {
 // Ready waits a moment for more. See wasm.Live.
 func (f *fileReader) Ready() bool {
 	now := f.server.opts.Clock()
-	late := f.began.Add(latency)
-	ready := now.Before(late) && (len(f.waiting) > 0 || f.fault != nil || f.receive(minTime(now.Add(restTime), late)) || f.fault != nil)
+	limits := &f.server.opts.Limits
+	late := f.began.Add(limits.StreamLatency)
+	ready := now.Before(late) && (len(f.waiting) > 0 || f.fault != nil || f.receive(minTime(now.Add(limits.StreamRest), late)) || f.fault != nil)
 	if !ready {
 		f.began = time.Time{}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
@@ -164,7 +165,7 @@ func TestLatencyIsBounded(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{10 * time.Millisecond: latency, 99 * time.Millisecond: latency, 101 * time.Millisecond: restTime,
 		time.Hour: restTime} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &Server{opts: Options{Clock: time.Now}}
+			s := headServer(time.Now, io.Discard)
 			f := &fileReader{server: s, conn: &timedConn{interval: interval, next: time.Now()}, timeout: 24 * time.Hour}
 			buf := make([]byte, 100)
 			for range 3 {
@@ -358,7 +359,8 @@ func TestRowsGoOnWithTheKeptHeader(t *testing.T) {
 // What is kept is bounded: by age, by bytes, and by the size of one head, beyond which the rows have none rather than a wrong one.
 func TestKeptHeadersAreBounded(t *testing.T) {
 	now := fixedNow
-	s := &Server{opts: Options{Clock: func() time.Time { return now }}}
+	var logged strings.Builder
+	s := headServer(func() time.Time { return now }, &logged)
 	ctx := t.Context()
 	one := func(n int) *head {
 		return &head{Lines: []headLine{{"MEM,Memory", strings.Repeat("x", n)}}, Snapshot: "Z"}
@@ -395,13 +397,45 @@ func TestKeptHeadersAreBounded(t *testing.T) {
 			t.Errorf("%s: a head of %d bytes is kept", name, saved.size())
 		}
 	}
+	r := &headReader{fileReader: &fileReader{server: s}}
+	for i := range 9 { // 270 KB
+		r.collect([]byte("DISK" + strconv.Itoa(i) + ",Disk h," + strings.Repeat("d,", 15_000) + "\n"))
+	}
+	if !r.head.empty() || !r.lost {
+		t.Errorf("a head of %d bytes is kept", r.head.size())
+	}
+	s.opts.Limits.HeadFiles, s.opts.Limits.HeadAge = 2, time.Hour
+	s.heads.keep(ctx, s, "host\x00file", one(10))
+	s.heads.keep(ctx, s, "last", one(10))
+	now = now.Add(time.Hour)
+	if len(s.heads.kept) != 2 || s.heads.find(ctx, s, "last") == nil {
+		t.Errorf("%d heads are kept, want the last 2", len(s.heads.kept))
+	}
+	now = now.Add(time.Millisecond)
+	if s.heads.find(ctx, s, "last") != nil {
+		t.Error("a head older than nmon.heads.age is used")
+	}
+	for _, setting := range []string{"header (nmon.head) of an nmon file", "limit=262144", "nmon.heads=8388608", "nmon.heads.files=4096"} {
+		if !strings.Contains(logged.String(), setting) {
+			t.Errorf("the log does not name %s: %s", setting, &logged)
+		}
+	}
+}
+
+// headServer is as much of a server as the heads of files need.
+func headServer(clock func() time.Time, logged io.Writer) *Server {
+	s := &Server{opts: Options{Clock: clock, Log: slog.New(slog.NewTextHandler(logged, nil))}}
+	s.opts.Limits.setDefaults()
+	s.complaints.clock, s.complaints.log = clock, s.opts.Log
+	return s
 }
 
 func FuzzHead(f *testing.F) {
 	f.Add([]byte("AAA,host,h\nMEM,Memory h,a\r\nZZZZ,T0001,10:00:00\nMEM,T0001,1\nTOP,1,T0001,2\n"), 7)
+	s := headServer(time.Now, io.Discard)
 	f.Fuzz(func(t *testing.T, text []byte, cut int) {
 		collect := func(parts ...[]byte) string {
-			r := &headReader{}
+			r := &headReader{fileReader: &fileReader{server: s}}
 			for _, p := range parts {
 				r.collect(p)
 			}

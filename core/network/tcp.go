@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/tidemark-db/tidemark/core"
 )
 
 // accept takes connections until the listener is closed, and returns when the last of them has ended.
@@ -41,7 +43,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, serve func(context.
 
 // admit counts a connection in, unless there are too many.
 func (s *Server) admit(conn net.Conn) bool {
-	address := addressOf(conn)
+	client := core.ClientName(addressOf(conn))
 	s.conns.Lock()
 	defer s.conns.Unlock()
 	setting := ""
@@ -50,16 +52,16 @@ func (s *Server) admit(conn net.Conn) bool {
 		return false
 	case len(s.conns.open) >= s.opts.Limits.Connections:
 		setting = "tcp.connections"
-	case s.conns.byAddress[address] >= s.opts.Limits.PerAddress:
+	case s.conns.byClient[client] >= s.opts.Limits.PerAddress:
 		setting = "tcp.connections.address"
 	}
 	if setting != "" {
 		s.stats.turnedAway.Add(1)
-		s.complaints.warn("too many connections, one was turned away: see the setting "+setting, "address", address)
+		s.complaints.warn("too many connections, one was turned away: see the setting "+setting, "client", client)
 		return false
 	}
-	s.conns.open[conn] = address
-	s.conns.byAddress[address]++
+	s.conns.open[conn] = client
+	s.conns.byClient[client]++
 	s.stats.accepted.Add(1)
 	s.stats.open.Add(1)
 	return true
@@ -70,10 +72,10 @@ func (s *Server) release(conn net.Conn) {
 	conn.Close()
 	s.conns.Lock()
 	defer s.conns.Unlock()
-	address := s.conns.open[conn]
+	client := s.conns.open[conn]
 	delete(s.conns.open, conn)
-	if s.conns.byAddress[address]--; s.conns.byAddress[address] <= 0 {
-		delete(s.conns.byAddress, address)
+	if s.conns.byClient[client]--; s.conns.byClient[client] <= 0 {
+		delete(s.conns.byClient, client)
 	}
 	s.stats.open.Add(-1)
 }

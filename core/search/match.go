@@ -8,22 +8,32 @@ import (
 )
 
 const (
-	wordBoost  = 1
-	wholeBoost = 2
+	wordBoost  uint8 = 1
+	wholeBoost uint8 = 2
 )
 
-// matcher holds what the leaves of a query say of the series at hand. What they say of an entity or a metric is computed once for all of its series.
+// maxKnown is how many entities and metrics are remembered, some 5 MB; then all are forgotten. Series come by metric, so that metrics are not computed again.
+const maxKnown = 16_384
+
+// matcher holds what the leaves of a query say of the series at hand. What they say of an entity or a metric is computed once for many of its series.
 type matcher struct {
 	query    *Query
-	boost    []float64 // by leaf; 0 = no match
-	found    []int     // documents by leaf
-	entities map[string][]float64
-	metrics  map[string][]float64
+	boost    []uint8 // by leaf; 0 = no match
+	found    []int   // documents by leaf
+	entities map[string][]uint8
+	metrics  map[string][]uint8
 }
 
 func newMatcher(q *Query) *matcher {
-	return &matcher{query: q, boost: make([]float64, len(q.leaves)), found: make([]int, len(q.leaves)),
-		entities: map[string][]float64{}, metrics: map[string][]float64{}}
+	return &matcher{query: q, boost: make([]uint8, len(q.leaves)), found: make([]int, len(q.leaves)), entities: map[string][]uint8{}, metrics: map[string][]uint8{}}
+}
+
+// remember keeps what was computed of a name.
+func remember(known map[string][]uint8, name string, boost []uint8) {
+	if len(known) >= maxKnown {
+		clear(known)
+	}
+	known[name] = boost
 }
 
 // value is a text that can be found, lower case, with its words.
@@ -49,12 +59,12 @@ func (m *matcher) load(d Document) {
 	entity, ok := m.entities[d.Key.Entity]
 	if !ok {
 		entity = m.ofEntity(&d)
-		m.entities[d.Key.Entity] = entity
+		remember(m.entities, d.Key.Entity, entity)
 	}
 	metric, ok := m.metrics[d.Key.Metric]
 	if !ok {
 		metric = m.ofMetric(&d)
-		m.metrics[d.Key.Metric] = metric
+		remember(m.metrics, d.Key.Metric, metric)
 	}
 	for i := range m.boost {
 		m.boost[i] = max(entity[i], metric[i])
@@ -69,8 +79,8 @@ func (m *matcher) load(d Document) {
 	}
 }
 
-func (m *matcher) ofEntity(d *Document) []float64 {
-	boost := make([]float64, len(m.boost))
+func (m *matcher) ofEntity(d *Document) []uint8 {
+	boost := make([]uint8, len(m.boost))
 	m.field(boost, "entity", d.Key.Entity)
 	if e := d.Entity; e != nil {
 		m.field(boost, "entity.label", e.Label)
@@ -81,8 +91,8 @@ func (m *matcher) ofEntity(d *Document) []float64 {
 	return boost
 }
 
-func (m *matcher) ofMetric(d *Document) []float64 {
-	boost := make([]float64, len(m.boost))
+func (m *matcher) ofMetric(d *Document) []uint8 {
+	boost := make([]uint8, len(m.boost))
 	m.field(boost, "metric", d.Key.Metric)
 	if f := d.Metric; f != nil {
 		m.field(boost, "metric.label", f.Label)
@@ -94,7 +104,7 @@ func (m *matcher) ofMetric(d *Document) []float64 {
 }
 
 // field offers a text to the leaves of a field and to those of all contents.
-func (m *matcher) field(boost []float64, name, text string) {
+func (m *matcher) field(boost []uint8, name, text string) {
 	if text == "" {
 		return
 	}
@@ -107,7 +117,7 @@ func (m *matcher) field(boost []float64, name, text string) {
 }
 
 // tag offers a tag: its value to the leaves of its name, both to those of all contents.
-func (m *matcher) tag(boost []float64, name, text string) {
+func (m *matcher) tag(boost []uint8, name, text string) {
 	m.field(boost, name, text)
 	v := newValue(name)
 	for i, leaf := range m.query.leaves {
@@ -130,7 +140,7 @@ func (m *matcher) matches(n *node) bool {
 }
 
 // match returns the boost of a text, 0 when the leaf does not match it.
-func (n *node) match(v value) float64 {
+func (n *node) match(v value) uint8 {
 	switch {
 	case n.kind == nodePhrase:
 		return n.matchPhrase(v)
@@ -142,14 +152,14 @@ func (n *node) match(v value) float64 {
 	case len(n.same) == 0:
 		return matchTerm(n.text, v)
 	}
-	best := 0.0
+	best := uint8(0)
 	for _, word := range n.same {
 		best = max(best, matchTerm(word, v))
 	}
 	return best
 }
 
-func matchTerm(text string, v value) float64 {
+func matchTerm(text string, v value) uint8 {
 	switch {
 	case v.text == text:
 		return wholeBoost
@@ -160,7 +170,7 @@ func matchTerm(text string, v value) float64 {
 }
 
 // matchPhrase looks for the words of the phrase one after the other. A phrase without any, such as "/", can only be a whole text.
-func (n *node) matchPhrase(v value) float64 {
+func (n *node) matchPhrase(v value) uint8 {
 	if v.text == n.text {
 		return wholeBoost
 	}

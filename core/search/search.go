@@ -12,7 +12,6 @@
 package search
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -24,6 +23,7 @@ import (
 // Document is one series with what belongs to it.
 type Document struct {
 	Key    core.SeriesKey
+	Serial uint64    // ascends in the order of creation
 	Last   core.Time // of the newest sample
 	Metric *core.Metric
 	Entity *core.Entity
@@ -92,37 +92,65 @@ func (q *Query) String() string {
 	return b.String()
 }
 
-// Run matches the documents and returns the hits, the most relevant first and in the order of the documents among equals. total is the number of documents.
-func (q *Query) Run(documents iter.Seq2[Document, error]) (hits []Hit, total int, err error) {
+// Page is which of the hits are wanted.
+type Page struct {
+	Offset, Limit int // of the hits, the most relevant first
+	// Keep is told whenever one more hit is kept in memory, with their number; its error ends the search. nil = as many as the page needs.
+	Keep func(n int) error
+}
+
+// Result is what a search found.
+type Result struct {
+	Hits  []Hit // of the page, the most relevant first, equals in the order of their serials
+	Found int   // documents that match
+	Total int   // documents
+}
+
+// Run matches the documents, each of which is seen once and in any order. What it keeps depends on the page and on the number of its terms, not on the number
+// of documents.
+func (q *Query) Run(documents iter.Seq2[Document, error], p Page) (Result, error) {
 	m := newMatcher(q)
-	var boosts [][]float64 // of each hit, by leaf
+	var r Result
+	var k kept
+	reach := p.Offset + min(p.Limit, math.MaxInt-p.Offset)
 	for d, err := range documents {
 		if err != nil {
-			return nil, 0, err
+			return Result{}, err
 		}
-		total++
+		r.Total++
 		m.load(d)
 		for i := range q.leaves {
 			if m.boost[i] > 0 {
 				m.found[i]++
 			}
 		}
-		if m.matches(q.root) {
-			hits = append(hits, Hit{Document: d})
-			boosts = append(boosts, slices.Clone(m.boost))
+		if !m.matches(q.root) {
+			continue
 		}
-	}
-	for i := range hits {
-		for leaf, boost := range boosts[i] {
-			switch n := q.leaves[leaf]; {
-			case boost == 0 || n.excluded:
-			case n.wild:
-				hits[i].Relevance++
-			default:
-				hits[i].Relevance += boost * (1 + math.Log(float64(total)/float64(m.found[leaf])))
+		r.Found++
+		if k.add(m.boost, d, reach) && p.Keep != nil {
+			if err := p.Keep(k.count); err != nil {
+				return Result{}, err
 			}
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(b.Relevance, a.Relevance) })
-	return hits, total, nil
+	hits := k.hits(func(boost []uint8) float64 { return q.relevance(boost, r.Total, m.found) })
+	hits = hits[min(p.Offset, len(hits)):]
+	r.Hits = hits[:min(p.Limit, len(hits))]
+	return r, nil
+}
+
+// relevance is the formula of the package comment. found are the documents by leaf.
+func (q *Query) relevance(boost []uint8, total int, found []int) float64 {
+	sum := 0.0
+	for leaf, b := range boost {
+		switch n := q.leaves[leaf]; {
+		case b == 0 || n.excluded:
+		case n.wild:
+			sum++
+		default:
+			sum += float64(b) * (1 + math.Log(float64(total)/float64(found[leaf])))
+		}
+	}
+	return sum
 }

@@ -23,14 +23,21 @@ func world() []Document {
 	series := func(m *core.Metric, e *core.Entity, last core.Time, tags ...core.Tag) Document {
 		return Document{Key: core.SeriesKey{Metric: m.Name, Entity: e.Name, Tags: tags}, Last: last, Metric: m, Entity: e}
 	}
-	return []Document{
+	list := []Document{
 		series(flow, pump, may5),
 		series(disk, pump, may5+86400_000, core.Tag{Name: "fs", Value: "/opt"}),
 		series(disk, fan, may5, core.Tag{Name: "fs", Value: "/"}, core.Tag{Name: "mode", Value: "Read only"}),
 		series(flow, fan, may5),
 		series(&core.Metric{Name: "temp"}, fan, may5-1),
 	}
+	for i := range list {
+		list[i].Serial = uint64(10 * (i + 1))
+	}
+	return list
 }
+
+// all is every hit.
+var all = Page{Limit: math.MaxInt}
 
 func documents(list []Document) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
@@ -102,11 +109,11 @@ func TestQueries(t *testing.T) {
 		if got := q.String(); got != test.parsed {
 			t.Errorf("%s: parsed as %s, want %s", test.query, got, test.parsed)
 		}
-		hits, total, err := q.Run(documents(world()))
-		if err != nil || total != 5 {
-			t.Errorf("%s: %d documents, %v", test.query, total, err)
+		r, err := q.Run(documents(world()), all)
+		if err != nil || r.Total != 5 || r.Found != len(r.Hits) {
+			t.Errorf("%s: %d documents, %d found, %v", test.query, r.Total, r.Found, err)
 		}
-		if got := places(hits); got != test.found {
+		if got := places(r.Hits); got != test.found {
 			t.Errorf("%s: found %q, want %q", test.query, got, test.found)
 		}
 	}
@@ -162,11 +169,11 @@ func TestRelevance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hits, _, err := q.Run(documents(world()))
+		r, err := q.Run(documents(world()), all)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return hits
+		return r.Hits
 	}
 	rare, common := 1+math.Log(5.0/1), 1+math.Log(5.0/3)
 	// "south" is the whole value of the tag site of three series, "read" a word of one of them.
@@ -202,8 +209,8 @@ func TestSynonyms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hits, _, _ := q.Expand(s).Run(documents(world()))
-		if got := places(hits); got != want {
+		r, _ := q.Expand(s).Run(documents(world()), all)
+		if got := places(r.Hits); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
@@ -247,7 +254,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		_ = q.String()
-		if _, _, err := q.Run(documents(world())); err != nil {
+		if _, err := q.Run(documents(world()), all); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -266,12 +273,12 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	const series = 100_000
 	for b.Loop() {
-		_, _, _ = q.Run(func(yield func(Document, error) bool) {
+		_, _ = q.Run(func(yield func(Document, error) bool) {
 			for i := range series {
 				e := entities[i%len(entities)]
-				yield(Document{Key: core.SeriesKey{Metric: m.Name, Entity: e.Name, Tags: tags}, Last: may5, Metric: m, Entity: e}, nil)
+				yield(Document{Key: core.SeriesKey{Metric: m.Name, Entity: e.Name, Tags: tags}, Serial: uint64(i), Last: may5, Metric: m, Entity: e}, nil)
 			}
-		})
+		}, Page{Limit: 100})
 	}
 	b.ReportMetric(float64(b.N)*series/b.Elapsed().Seconds(), "series/s")
 }

@@ -131,9 +131,13 @@ func (p *parser) entity(r *record) []byte {
 	return p.defaultEntity
 }
 
-// entityName makes the stored name of an entity.
+// entityName makes the stored name of an entity: replaced, then with its prefix.
 func (p *parser) entityName(written []byte) string {
-	return cleanName(p.EntityPrefix + string(written))
+	name, replaced := p.EntityReplacements[string(written)]
+	if !replaced {
+		name = string(written)
+	}
+	return cleanName(p.EntityPrefix + name)
 }
 
 // timeOf reads the time of a row.

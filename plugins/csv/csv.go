@@ -50,8 +50,9 @@ type settings struct {
 	EntityColumns      list              `json:"entityColumns"`
 	EntityPrefix       string            `json:"entityPrefix"`
 	DefaultEntity      string            `json:"defaultEntity"`
-	EntityLookup       string            `json:"entityLookup"`
-	ProcessEvents      bool              `json:"processEvents"` // read by the host
+	EntityLookup       string            `json:"entityLookup"`       // name of a replacement table, which the host reads into the next
+	EntityReplacements map[string]string `json:"entityReplacements"` // name in the file -> stored name
+	ProcessEvents      bool              `json:"processEvents"`      // read by the host
 	MetricPrefix       string            `json:"metricPrefix"`
 	MetricNameColumn   string            `json:"metricNameColumn"`
 	MetricValueColumn  string            `json:"metricValueColumn"`
@@ -232,7 +233,7 @@ func (p *parser) compile(r *abi.OpenRequest, fault func(string, ...any)) {
 		}
 		p.time = t
 	}
-	for name, set := range map[string]bool{"schema": p.Schema != "", "entityLookup": p.EntityLookup != "",
+	for name, set := range map[string]bool{"schema": p.Schema != "",
 		"entityTags": len(p.EntityTags) > 0 || r.Params["entity-tags"] != "", "metricTags": len(p.MetricTags) > 0 || r.Params["metric-tags"] != ""} {
 		if set {
 			fault("%s is not supported yet", name)

@@ -133,6 +133,18 @@ series e:garden-1 d:2021-02-01T23:00:00Z m:wx.rain=1.2
 series e:garden-1 d:2021-02-02T23:00:00Z m:wx.tmax=4
 series e:garden-1 d:2021-02-02T23:00:00Z m:wx.rain=0`,
 		},
+		{ // the table replaces exact names, the default one too, before the prefix and the lower case
+			name: "replaced entities",
+			config: `{"entityColumns":"host","defaultEntity":"none","entityPrefix":"dc-","entityLookup":"hosts","entityReplacements":{"nurswg":"NYC 1","none":"unknown"},
+				"timestampColumns":"time","tagColumns":"host"}`,
+			file:      "time,host,load\n2021-05-03T10:00:00Z,nurswg,1\n2021-05-03T10:00:00Z,NURSWG,2\n2021-05-03T10:00:00Z,,3\n2021-05-03T10:01:00Z,nurswg,4\n",
+			wantLines: 5,
+			want: `
+series e:dc-nyc_1 d:2021-05-03T10:00:00Z m:load=1 t:host=nurswg
+series e:dc-nurswg d:2021-05-03T10:00:00Z m:load=2 t:host=NURSWG
+series e:dc-unknown d:2021-05-03T10:00:00Z m:load=3
+series e:dc-nyc_1 d:2021-05-03T10:01:00Z m:load=4 t:host=nurswg`,
+		},
 		{
 			name: "long without a header",
 			config: `{"header":"lat,lon,time,param,conc,unit","ignoredColumns":"lat,lon,unit","metricNameColumn":"param","metricValueColumn":"conc",
