@@ -13,7 +13,7 @@ export CGO_ENABLED ?= 0
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: warm ## build and start the server on 127.0.0.1:8088, with its data in ./tidemark-data
 	./$(BIN) serve --data ./tidemark-data --config ./examples/quickstart/config
@@ -63,8 +63,11 @@ bench: warm ## the figures of BENCH.md: end to end through HTTP, then the packag
 	./$(BIN) bench
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./core/... ./storage/... ./rules/... ./wasm/...
 
+bench-peers: warm ## the table of storage/BENCH.md: against VictoriaMetrics, InfluxDB, DuckDB, half an hour; PEERS='-quick' is a try
+	$(GO) run ./examples/bench-peers -server $(BIN) -out storage/BENCH.md $(PEERS)
+
 clean: ## remove what was built, not your data
 	rm -rf bin .cache plugins/dist/*.wasm
 
 
-.PHONY: warm help run build plugins test check fuzz crash clients bench clean
+.PHONY: warm help run build plugins test check fuzz crash clients bench bench-peers clean

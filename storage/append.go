@@ -113,10 +113,11 @@ func (db *DB) place(a *appending) error {
 	a.receipt = core.Receipt{Position: position, Received: now}
 	a.whole.Received = now
 	var shared []*series
+	var failed error
 	if a.part != nil {
 		a.part.Received = now
 		if err := db.apply(a.part, a.encoder); err != nil {
-			return core.Wrap(core.Internal, err, "the batch is stored but could not be shown in full")
+			failed = core.Wrap(core.Internal, err, "the batch is stored but could not be shown in full")
 		}
 		if a.part.Samples.Len() > 0 {
 			shared = db.resolved
@@ -126,7 +127,7 @@ func (db *DB) place(a *appending) error {
 	if db.full() {
 		db.flusher.poke()
 	}
-	return nil
+	return failed
 }
 
 // write journals the stored part, or sees to it that the position of a batch without one is never given again. Callers hold mu.

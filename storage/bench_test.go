@@ -58,7 +58,7 @@ func BenchmarkApply(b *testing.B) {
 				st.index.Close()
 			}
 			st = newState(Options{}.withDefaults(), manifest{Generation: 1})
-			st.openIndex(Options{}, 1)
+			st.openIndex(Options{}.withDefaults(), 1)
 			b.StartTimer()
 		}
 		for j := range batch.Samples.Times {

@@ -1,74 +1,317 @@
 package storage
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/events"
+	"github.com/tidemark-db/tidemark/storage/index"
 	"github.com/tidemark-db/tidemark/storage/journal"
+	"github.com/tidemark-db/tidemark/storage/samples"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
-// Check verifies the database in dir, which must not be open: every frame of the journal, and that every record can be decoded. It changes nothing
-// but the lock file, writes what it finds to w, and returns an error when something that was stored cannot be read. A torn tail is no fault.
-func Check(fs vfs.FS, dir string, w io.Writer) (err error) {
+// Checking says how Check tells what it finds.
+type Checking struct {
+	Out      io.Writer                            // a line for each fault, then counts
+	Progress func(done, total int64, what string) // of bytes, and the file that is read; nil: nobody asks
+}
+
+// Check verifies the database in dir, which must not be open, or a backup: the manifest and its copy, all of every file that the manifest names, how the files fit
+// together, every frame of the journal, and that every record in it can be decoded. It changes nothing but the lock file, and returns an error when something that
+// was stored cannot be read. A torn tail of the journal is no fault, nor are files that nobody names.
+func Check(ctx context.Context, fs vfs.FS, dir string, how Checking) (err error) {
+	if _, err := fs.Stat(dir); err != nil {
+		return fmt.Errorf("storage: check: %w", err)
+	}
 	lock, err := fs.Lock(filepath.Join(dir, lockFile))
 	if err != nil {
 		return fmt.Errorf("storage: check %s: %w: stop the server first", dir, err)
 	}
-	defer func() {
-		if closed := lock.Close(); err == nil {
-			err = closed
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	c := &inspector{ended: ctx.Err, fs: fs, dir: dir, out: how.Out, progress: how.Progress}
+	if err := refuseHalf(fs, dir); err != nil {
+		c.fault(err)
+	}
+	c.manifest()
+	c.measure()
+	for _, e := range c.m.Files {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-	}()
-	dir = filepath.Join(dir, journalDir)
-	found, err := journal.Check(fs, dir)
+		c.file(e)
+	}
+	done := c.openIndex()
+	c.cross()
+	done()
+	if err := errors.Join(c.strangers(), c.journal()); err != nil {
+		return err
+	}
+	if err := errors.Join(ctx.Err(), c.err); err != nil {
+		return err
+	}
+	if c.faults > 0 {
+		return core.Errorf(core.Internal, "%d places are damaged", c.faults)
+	}
+	return nil
+}
+
+// inspector walks over a data directory.
+type inspector struct {
+	ended    func() error // why to stop; nil: go on
+	fs       vfs.FS
+	dir      string
+	out      io.Writer
+	progress func(done, total int64, what string)
+	err      error // of out
+	faults   int
+
+	m           manifest
+	done, total int64                 // bytes
+	series      map[samples.ID]uint64 // blocks of samples by series
+	runs        []string              // of the index that are sound
+	partial     bool                  // some are not
+	known       func(index.ID) bool   // whether the index has a series; nil: there are no files of it
+}
+
+func (c *inspector) line(format string, args ...any) {
+	if c.err == nil {
+		_, c.err = fmt.Fprintf(c.out, format+"\n", args...)
+	}
+}
+
+func (c *inspector) fault(err error) {
+	c.faults++
+	c.line("damaged: %v", err)
+}
+
+// step counts bytes that were read of a file.
+func (c *inspector) step(n int64, what string) {
+	if c.done += n; c.progress != nil {
+		c.progress(c.done, c.total, what)
+	}
+}
+
+// manifest reads both copies and keeps the one that Open would use.
+func (c *inspector) manifest() {
+	first, err := readManifest(c.fs, c.dir, manifestFile)
+	second, copyErr := readManifest(c.fs, c.dir, manifestCopy)
+	absent, copyAbsent := errors.Is(err, vfs.ErrNotExist), errors.Is(copyErr, vfs.ErrNotExist)
+	c.m = first
+	switch {
+	case absent && copyAbsent:
+		c.line("no manifest: no files")
+		return
+	case err != nil && copyErr == nil:
+		c.m = second
+		c.fault(fmt.Errorf("%s: %w: its copy is used", filepath.Join(c.dir, manifestFile), err))
+	case err != nil:
+		c.fault(fmt.Errorf("%s: %w, and so is its copy: nobody knows which files belong together", filepath.Join(c.dir, manifestFile), err))
+		return
+	case copyAbsent: // a crash between the two
+		c.line("note: the manifest has no copy")
+	case copyErr != nil:
+		c.fault(fmt.Errorf("%s: %w: the manifest itself is sound", filepath.Join(c.dir, manifestCopy), copyErr))
+	case second.Position > first.Position:
+		c.fault(fmt.Errorf("%s is of position %d, and its copy of the later position %d", filepath.Join(c.dir, manifestFile), first.Position, second.Position))
+	case second.Position < first.Position || !slices.Equal(first.Files, second.Files):
+		c.line("note: the copy of the manifest is older than it")
+	}
+	c.line("manifest: %d files up to position %d", len(c.m.Files), c.m.Position)
+	numbers := map[uint64]bool{}
+	for _, e := range c.m.Files {
+		if numbers[e.Number] || e.Number >= c.m.NextFile {
+			c.fault(fmt.Errorf("manifest: the number of %s is given twice, or not given yet", e.base()))
+		}
+		numbers[e.Number] = true
+	}
+	for _, g := range c.m.Graves {
+		if g.Series == index.None || g.Series >= c.m.NextSeries {
+			c.fault(fmt.Errorf("manifest: samples of series %d are deleted, and series up to %d were made", g.Series, c.m.NextSeries-1))
+		}
+	}
+}
+
+// measure adds up what there is to read.
+func (c *inspector) measure() {
+	for _, e := range c.m.Files {
+		c.total += e.Size
+	}
+	list, err := c.fs.List(filepath.Join(c.dir, journalDir))
+	if err != nil {
+		return // told by the journal
+	}
+	for _, info := range list {
+		c.total += info.Size
+	}
+}
+
+// file verifies a file that the manifest names.
+func (c *inspector) file(e fileEntry) {
+	path := e.path(c.dir)
+	if err := checkSize(c.fs, c.dir, e); err != nil {
+		c.fault(err)
+		c.done += e.Size
+		return
+	}
+	kind, _, _ := cutKind(e.Kind)
+	format := formatOf(kind)
+	if format == nil {
+		c.fault(fmt.Errorf("%s: a file of a kind that this program does not know", path))
+		return
+	}
+	before := c.done
+	text := format.check(c, path)
+	c.step(before+e.Size-c.done, e.base())
+	switch sum, err := sumOf(c.fs, path); {
+	case err != nil:
+		c.fault(fmt.Errorf("%s: %w", path, err))
+	case sum != e.Sum:
+		c.fault(fmt.Errorf("%s: the file has the checksum %08x, and %08x was written", path, sum, e.Sum))
+	}
+	c.line("%s: %d bytes, %s", e.base(), e.Size, text)
+}
+
+// checkSamples verifies a file of samples.
+func checkSamples(c *inspector, path string) string {
+	if c.series == nil {
+		c.series = map[samples.ID]uint64{}
+	}
+	var blocks, rows, series uint64
+	var last samples.ID
+	for e, err := range samples.Check(c.fs, path) {
+		if err != nil {
+			c.fault(err)
+		}
+		if c.ended() != nil {
+			break
+		}
+		if e == nil {
+			continue
+		}
+		if blocks, rows = blocks+1, rows+uint64(e.Count); e.ID != last {
+			series, last = series+1, e.ID
+		}
+		c.series[e.ID]++
+		c.step(e.Bytes(), filepath.Base(path))
+	}
+	return fmt.Sprintf("%d blocks, %d rows, %d series", blocks, rows, series)
+}
+
+// checkMessages verifies a file of messages.
+func checkMessages(c *inspector, path string) string {
+	var blocks, messages uint64
+	for b, err := range events.Check(c.fs, path) {
+		if err != nil {
+			c.fault(err)
+		}
+		if c.ended() != nil {
+			break
+		}
+		if b != nil {
+			blocks, messages = blocks+1, messages+uint64(b.Count)
+			c.step(b.Bytes(), filepath.Base(path))
+		}
+	}
+	return fmt.Sprintf("%d blocks, %d messages", blocks, messages)
+}
+
+// cross compares the series of the samples with those that were ever made, and with those that the index knows.
+func (c *inspector) cross() {
+	var unknown, blocks uint64
+	for id, n := range c.series {
+		if index.ID(id) >= c.m.NextSeries {
+			c.fault(fmt.Errorf("samples of series %d, and series up to %d were made", id, c.m.NextSeries-1))
+		}
+		if c.known != nil && !c.known(index.ID(id)) {
+			unknown, blocks = unknown+1, blocks+n
+		}
+	}
+	if unknown > 0 {
+		c.line("note: %d blocks of %d series that the index does not know: deleted, and not merged since", blocks, unknown)
+	}
+}
+
+// strangers notes what nobody names.
+func (c *inspector) strangers() error {
+	named := map[string]bool{}
+	for _, e := range c.m.Files {
+		named[e.base()] = true
+	}
+	list, err := c.fs.List(filepath.Join(c.dir, dataDir))
+	if err != nil && !errors.Is(err, vfs.ErrNotExist) {
+		return fmt.Errorf("storage: check: %w", err)
+	}
+	for _, info := range list {
+		if !named[info.Name] && !strings.HasSuffix(info.Name, ".damaged") {
+			c.line("note: %s is in use by nobody: the next start removes it", filepath.Join(dataDir, info.Name))
+		}
+	}
+	aside, err := setAsideFiles(c.fs, c.dir)
+	for _, name := range aside {
+		c.line("note: %s was set aside as damaged", name)
+	}
+	if err != nil {
+		return fmt.Errorf("storage: check: %w", err)
+	}
+	return nil
+}
+
+// journal verifies the journal. A backup has none.
+func (c *inspector) journal() error {
+	dir := filepath.Join(c.dir, journalDir)
+	if _, err := c.fs.Stat(dir); errors.Is(err, vfs.ErrNotExist) {
+		c.line("no journal")
+		return nil
+	}
+	found, err := journal.Check(c.fs, dir)
 	if err != nil {
 		return fmt.Errorf("storage: check: %w", err)
 	}
 	var report Report
 	report.addJournal(found)
-	if err := checkRecords(fs, dir, &report); err != nil {
+	if err := c.records(dir, &report); err != nil {
 		return fmt.Errorf("storage: check: %w", err)
 	}
-	if _, err := fmt.Fprintf(w, "%d frames in %d segments, positions %d to %d\n", report.Frames, report.Segments, report.First, report.Last); err != nil {
-		return err
-	}
+	c.line("%d frames in %d segments, positions %d to %d", report.Frames, report.Segments, report.First, report.Last)
 	if found.Torn != nil {
-		if _, err := fmt.Fprintf(w, "unfinished: %v\n", *found.Torn); err != nil {
-			return err
-		}
+		c.line("unfinished: %v", *found.Torn)
+	}
+	if report.Frames > 0 && report.First > c.m.Position+1 {
+		report.addDamage(fmt.Sprintf("the journal begins at position %d, and the files end at %d: what was between them is gone", report.First, c.m.Position))
 	}
 	for _, line := range append(report.Damage, report.Unreadable...) {
-		if _, err := fmt.Fprintln(w, "damaged: "+line); err != nil {
-			return err
-		}
+		c.line("damaged: %s", line)
 	}
-	if n := len(report.Damage) + report.Skipped; n > 0 {
-		return core.Errorf(core.Internal, "%d places are damaged", n)
-	}
+	c.faults += len(report.Damage) + report.Skipped
 	return nil
 }
 
-// checkRecords decodes every record of every segment; frames that a later segment voids are decoded as well.
-func checkRecords(fs vfs.FS, dir string, report *Report) error {
+// records decodes every record of every segment; frames that a later segment voids are decoded as well.
+func (c *inspector) records(dir string, report *Report) error {
 	p, err := newPacker()
 	if err != nil {
 		return err
 	}
-	files, err := fs.List(dir)
+	files, err := c.fs.List(dir)
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
+		c.step(file.Size, file.Name)
 		if filepath.Ext(file.Name) != ".seg" {
 			continue
 		}
-		err := journal.Dump(io.Discard, fs, filepath.Join(dir, file.Name), func(f journal.Frame) string {
+		if err := c.ended(); err != nil {
+			return err
+		}
+		err := journal.Dump(io.Discard, c.fs, filepath.Join(dir, file.Name), func(f journal.Frame) string {
 			if _, err := describe(p, f); err != nil {
 				report.addUnreadable(f.Position, err)
 			}
@@ -80,120 +323,4 @@ func checkRecords(fs vfs.FS, dir string, report *Report) error {
 		}
 	}
 	return nil
-}
-
-// Dump writes one journal segment as text, with its records decoded.
-func Dump(fs vfs.FS, path string, w io.Writer) error {
-	p, err := newPacker()
-	if err != nil {
-		return err
-	}
-	return journal.Dump(w, fs, path, func(f journal.Frame) string {
-		text, err := describe(p, f)
-		if err != nil {
-			return "! " + err.Error()
-		}
-		return text
-	})
-}
-
-// describe returns the text of a frame's payload.
-func describe(p *packer, f journal.Frame) (string, error) {
-	switch f.Kind {
-	case frameReserve:
-		limit := reservedBy(f)
-		if limit == 0 {
-			return "", malformed("reserve frame of %d bytes", len(f.Payload))
-		}
-		return fmt.Sprintf("reserve up to %d", limit), nil
-	case frameBatch:
-		b, err := p.decodeRecord(f.Payload)
-		if err != nil {
-			return "", err
-		}
-		d := dump{}
-		d.batch(b)
-		return d.String(), nil
-	}
-	return "", malformed("frame of kind %d", f.Kind)
-}
-
-// dump writes a batch as indented lines, in the order of the record.
-type dump struct{ strings.Builder }
-
-func (d *dump) line(format string, args ...any) { fmt.Fprintf(d, "\n  "+format, args...) }
-
-func (d *dump) batch(b *core.Batch) {
-	o := b.Origin
-	fmt.Fprintf(d, "user %q door %q address %q depth %d roles %#x", o.User, o.Door, o.Address, o.Depth, uint16(o.Grants.Roles))
-	d.samples(b)
-	for _, m := range b.Messages {
-		d.line("message %d %q type %q source %q severity %v flags %d tags %s text %q",
-			m.Time, m.Entity, m.Type, m.Source, m.Severity, m.Flags, tagText(m.Tags), m.Text)
-	}
-	for _, p := range b.Properties {
-		d.line("property %d %q type %q key %s flags %d tags %s", p.Time, p.Entity, p.Type, tagText(p.Key), p.Flags, tagText(p.Tags))
-	}
-	for _, s := range b.Series {
-		d.line("delete series %q %q %s from %d before %d", s.Key.Metric, s.Key.Entity, tagText(s.Key.Tags), s.Range.Start, s.Range.End)
-	}
-	for _, k := range b.Removed {
-		d.line("delete property %q type %q key %s", k.Entity, k.Type, tagText(k.Key))
-	}
-	for _, c := range b.Alerts {
-		d.line("alert %q kind %d id %d rule %q window %q entity %q severity %v",
-			c.Event, c.Kind, c.Alert.ID, c.Alert.Rule, c.Alert.Window, c.Alert.Entity, c.Alert.Severity)
-		if c.Row != nil {
-			d.line("  history %d %q rule %q entity %q value %s", c.Row.Time, c.Row.Type, c.Row.Rule, c.Row.Entity, number(c.Row.Value))
-		}
-	}
-	for _, c := range b.Documents {
-		d.line("document %s %q %s %s", c.Kind, c.Key, [...]string{"put", "patch", "delete", "rename"}[c.Op], bodyText(c))
-	}
-}
-
-// bodyText hides what must not be seen over a shoulder: users and tokens hold verifiers of secrets.
-func bodyText(c core.DocChange) string {
-	switch c.Kind {
-	// Hashes, what somebody wrote into a rule file in clear, and what a plugin keeps or could not read: any bytes.
-	case core.DocUser, core.DocToken, core.DocRule, core.DocPluginState, core.DocDeadLetter:
-		return fmt.Sprintf("(%d bytes)", len(c.Body))
-	}
-	return string(c.Body)
-}
-
-func (d *dump) samples(b *core.Batch) {
-	s := &b.Samples
-	texts, decimals, versions := s.Texts, s.Decimals, s.Versions
-	for i, ref := range s.Series {
-		k := b.Keys[ref]
-		d.line("sample %d %q %q %s %s flags %d", s.Times[i], k.Metric, k.Entity, tagText(k.Tags), number(s.Values[i]), s.Flags[i])
-		if len(texts) > 0 && int(texts[0].Index) == i {
-			fmt.Fprintf(d, " text %q", texts[0].Text)
-			texts = texts[1:]
-		}
-		if len(decimals) > 0 && int(decimals[0].Index) == i {
-			fmt.Fprintf(d, " decimal %de%d", decimals[0].Significand, decimals[0].Exponent)
-			decimals = decimals[1:]
-		}
-		if len(versions) > 0 && int(versions[0].Index) == i {
-			fmt.Fprintf(d, " version %d source %q status %q", versions[0].Written, versions[0].Source, versions[0].Status)
-			versions = versions[1:]
-		}
-	}
-}
-
-func tagText(t core.Tags) string {
-	parts := make([]string, len(t))
-	for i, tag := range t {
-		parts[i] = strconv.Quote(tag.Name) + "=" + strconv.Quote(tag.Value)
-	}
-	return "{" + strings.Join(parts, " ") + "}"
-}
-
-func number(v float64) string {
-	if math.IsNaN(v) {
-		return "NaN"
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
 }

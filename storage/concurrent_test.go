@@ -109,7 +109,7 @@ func TestDamage(t *testing.T) {
 	}()
 	var dumped strings.Builder
 	path := filepath.Join("/data", journalDir, segmentName(t, mem))
-	if err := Dump(mem, path, &dumped); err != nil {
+	if err := Dump(mem, path, &dumped, Outline); err != nil {
 		t.Fatal(err)
 	}
 	var off int64
@@ -129,7 +129,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found strings.Builder
-	if err := Check(mem, "/data", &found); err == nil || strings.Count(found.String(), "damaged:") != 1 {
+	if err := Check(t.Context(), mem, "/data", Checking{Out: &found}); err == nil || strings.Count(found.String(), "damaged:") != 1 {
 		t.Errorf("check: %v, %q", err, found.String())
 	}
 	db, report, err := Open(mem, "/data", small())

@@ -9,7 +9,8 @@
 //	generation.go samples in memory                            view.go     the layers that a reader sees, scanner.go reads a series through them
 //	flush.go      from memory to files, shelf.go files alike   manifest.go which files there are, sampleshelf.go and merge.go those of samples
 //	read.go       Reader and Catalog, select.go their filters  metadata.go lists of metrics and entities, renames; newest.go their newest samples
-//	check.go      Check and Dump for the command line          report.go   what Open found, and the state of an open database
+//	check.go      Check, dump.go Dump, restore.go Restore: the command line's                 report.go, usage.go   what Open found, and the state of an open database
+//	backup.go     Backup: a copy while everything else goes on
 //	expire.go     retention of messages
 //
 // FORMAT.md draws the files and what is in a frame. What is in memory is in the journal as well, and is made from it when the database is opened.
@@ -43,6 +44,7 @@ type DB struct {
 	dir      string
 	lock     io.Closer
 	flusher  flusher
+	found    Report // by Open
 	gate     gate
 	disk     disk
 	journal  *journal.Journal
@@ -84,6 +86,9 @@ func Open(fs vfs.FS, dir string, opts Options) (*DB, Report, error) {
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("storage: lock %s: %w: is another server using it?", dir, err)
 	}
+	if err := refuseHalf(fs, dir); err != nil {
+		return nil, Report{}, errors.Join(err, lock.Close())
+	}
 	db := &DB{opts: opts, fs: fs, dir: dir, lock: lock}
 	db.ring.limit = opts.RingBytes
 	db.encoders.New = func() any { return new(encoder) }
@@ -92,6 +97,7 @@ func Open(fs vfs.FS, dir string, opts Options) (*DB, Report, error) {
 		return nil, report, errors.Join(err, lock.Close())
 	}
 	report.Duration = time.Since(began)
+	db.found = report
 	db.flusher.start(db)
 	return db, report, nil
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock ticks a millisecond each time it is read, from a fixed start: tests give the same result every day.
+// clock ticks a millisecond each time it is read, from a fixed start: tests give the same result every day. The worker reads it as well.
 func clock() func() core.Time {
-	now := storetest.Epoch
-	return func() core.Time { now++; return now }
+	var ticks atomic.Int64
+	return func() core.Time { return storetest.Epoch + core.Time(ticks.Add(1)) }
 }
 
 // small are options for tests: small segments, so that a short history has several.

@@ -24,6 +24,7 @@ func (db *DB) openFiles(report *Report) error {
 		return err
 	}
 	db.flusher.manifest = m
+	db.flusher.current.Store(&m)
 	db.state = newState(db.opts, m)
 	db.world = world{state: db.state, zone: db.opts.Zone, now: db.opts.Now}
 	db.flusher.shelves = db.state.shelves(db)

@@ -27,12 +27,18 @@ type flusher struct {
 	expiry   core.Time // from which on files are looked at for what is past its retention; the worker's
 	pending  *frozen   // what was frozen and is not in files yet; the worker's
 
+	// orphans are files that a manifest names of which it is not known whether the next start finds it; the worker's.
+	orphans []fileEntry
+
 	wake  chan struct{} // something may be worth doing; holds one
 	asked chan request
 	stop  chan struct{} // closed by Close
 	done  chan struct{} // closed by the worker
 
-	failure atomic.Pointer[error] // of the last try; nil when it went well
+	failure atomic.Pointer[error]    // of the last try; nil when it went well
+	current atomic.Pointer[manifest] // what manifest is; never changed
+	last    atomic.Pointer[flushed]  // nil: none since Open
+	pins    pins
 }
 
 // start begins the work of a database that is open.
@@ -86,8 +92,10 @@ func (db *DB) run() {
 	}()
 	timer := time.NewTimer(db.opts.FlushAge)
 	defer timer.Stop()
+	var retry time.Duration // 0, or how long to wait after a failure
+	var until time.Time     // the end of that wait
 	for {
-		var retry time.Duration
+		again := retry > 0
 		select {
 		case <-f.stop:
 			return
@@ -95,18 +103,23 @@ func (db *DB) run() {
 			r.reply <- r.do(r.ctx)
 			continue
 		case <-f.wake:
+			if again && time.Now().Before(until) {
+				continue // writers that are faster than the disk would have it tried without end
+			}
 			retry = db.work(ctx, db.full())
 		case broken := <-db.faulty:
 			if err := db.discard(ctx, broken); err != nil {
 				retry = db.failed("set a damaged file aside", err)
 			}
 		case <-timer.C:
-			retry = db.work(ctx, true)
+			retry = db.work(ctx, !again || db.full()) // what failed may be a merge, which is no reason to write small files
 		}
-		if retry == 0 {
-			retry = db.opts.FlushAge
+		if retry > 0 {
+			until = time.Now().Add(retry)
+			timer.Reset(retry)
+		} else {
+			timer.Reset(db.opts.FlushAge)
 		}
-		timer.Reset(retry)
 	}
 }
 
@@ -169,7 +182,7 @@ func (db *DB) flush(ctx context.Context) error {
 	for _, s := range f.pending.shelves {
 		o, err := db.make(s, s.write)
 		if err != nil {
-			return errors.Join(err, db.unmake(made))
+			return db.unmake(made, err)
 		}
 		made = append(made, o)
 	}
@@ -182,7 +195,7 @@ func (db *DB) flush(ctx context.Context) error {
 		}
 	}
 	if err := db.commit(next); err != nil {
-		return err // the files may be named by the manifest that could not be made durable: the next try writes others
+		return db.unmake(made, err)
 	}
 	for i, s := range f.pending.shelves {
 		s.adopt(made[i])
@@ -193,11 +206,20 @@ func (db *DB) flush(ctx context.Context) error {
 	return db.dropJournal()
 }
 
-// unmake removes files that are of no use.
-func (db *DB) unmake(made []opened) error {
-	var errs []error
+// unmake gives up files that err has made useless: the next try writes others. Those that the next start may look for stay until a manifest without them
+// is durable.
+func (db *DB) unmake(made []opened, err error) error {
+	errs := []error{err}
+	var named *namedError
 	for _, o := range made {
-		errs = append(errs, db.removeIfThere(o.entry.path(db.dir)))
+		if c, ok := o.file.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+		if errors.As(err, &named) {
+			db.flusher.orphans = append(db.flusher.orphans, o.entry)
+		} else {
+			errs = append(errs, db.removeFile(o.entry))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -217,8 +239,11 @@ func (db *DB) freeze() bool {
 	if len(p.shelves) == 0 && db.mu.last == m.Position {
 		return false
 	}
+	// Samples and messages are numbered apart, and both go on from the one that is written: from the higher one, or what is deleted after a restart would
+	// not apply to files that were written before.
+	generation := max(db.active.number, db.msgs.views.current.Load().active.number)
 	p.next = manifest{Position: db.mu.last, Reserved: db.mu.reserved, Received: db.mu.received, NextSeries: db.index.Next(),
-		Generation: db.active.number, Graves: db.graves.entries(), Edits: db.msgs.edits.all(), Counters: db.counters()}
+		Generation: generation, Graves: db.graves.entries(), Edits: db.msgs.edits.all(), Counters: db.counters()}
 	db.flusher.pending = p
 	return true
 }
@@ -233,7 +258,16 @@ func (db *DB) commit(next manifest) error {
 		return err
 	}
 	db.flusher.manifest = next
+	db.flusher.current.Store(&next)
 	db.disk.count(&next)
+	var errs []error
+	for _, e := range db.flusher.orphans {
+		errs = append(errs, db.removeFile(e))
+	}
+	db.flusher.orphans = nil // what could not be removed, the next Open removes
+	if err := errors.Join(errs...); err != nil {
+		db.opts.Log("storage: files that are not in use could not be removed: " + err.Error())
+	}
 	return nil
 }
 
@@ -321,11 +355,16 @@ func isDamage(err error) bool {
 	var inSamples *samples.DamageError
 	var inMessages *events.DamageError
 	var inTable *table.DamageError
-	return errors.As(err, &inSamples) || errors.As(err, &inMessages) || errors.As(err, &inTable)
+	return errors.As(err, &inSamples) || errors.As(err, &inMessages) || errors.As(err, &inTable) || errors.Is(err, index.ErrDamaged)
 }
 
 // removeFile removes a file that is in no manifest any more. What a crash leaves of such files, the next Open removes.
-func (db *DB) removeFile(e fileEntry) error { return db.removeIfThere(e.path(db.dir)) }
+func (db *DB) removeFile(e fileEntry) error {
+	if db.flusher.pins.defers(e) {
+		return nil
+	}
+	return db.removeIfThere(e.path(db.dir))
+}
 
 // discard takes a file out of use that the disk does not give any more, and keeps it under another name.
 func (db *DB) discard(ctx context.Context, broken *sampleFile) error {
@@ -342,7 +381,7 @@ func (db *DB) merge(ctx context.Context, s shelf, m merge, done func(fileEntry) 
 	var fresh []fileEntry
 	if m.write != nil {
 		var err error
-		if o, err = db.make(s, cancelled(ctx, m.write)); err != nil {
+		if o, err = db.make(s, db.attentive(ctx, m.write)); err != nil {
 			return err
 		}
 		fresh = append(fresh, o.entry)
@@ -358,7 +397,10 @@ func (db *DB) merge(ctx context.Context, s shelf, m merge, done func(fileEntry) 
 		next.Files = append(next.Files, list...)
 	}
 	if err := db.commit(next); err != nil {
-		return err
+		if m.write == nil {
+			return err
+		}
+		return db.unmake([]opened{o}, err)
 	}
 	err := m.show(o, done)
 	db.prune()
@@ -435,6 +477,7 @@ func (db *DB) settled(began time.Time, made []opened) {
 	for _, o := range made {
 		size += o.entry.Size
 	}
+	db.flusher.last.Store(&flushed{at: core.TimeOf(began), took: time.Since(began), files: len(made), bytes: size})
 	db.opts.Log(fmt.Sprintf("storage: flushed up to position %d: %d files, %d bytes, in %v", db.flusher.manifest.Position, len(made), size,
 		time.Since(began).Round(time.Millisecond)))
 }
@@ -454,22 +497,33 @@ func (db *DB) prune() {
 		oldest = min(oldest, f.file.Generation())
 	}
 	db.msgs.prune()
-	db.graves.prune(oldest, func(id index.ID) bool { return !db.alive(id) })
+	db.graves.prune(oldest, func(id index.ID) bool { return !db.index.Alive(id) })
 }
 
-// cancelled makes a write end with ctx.
-func cancelled(ctx context.Context, write func(io.Writer) error) func(io.Writer) error {
-	return func(w io.Writer) error { return write(&cancelWriter{ctx, w}) }
+// attentive makes a long write end with ctx, and lets a flush go before it when memory is full: writers must not wait for a merge.
+func (db *DB) attentive(ctx context.Context, write func(io.Writer) error) func(io.Writer) error {
+	return func(w io.Writer) error { return write(&attentiveWriter{ctx: ctx, db: db, w: w}) }
 }
 
-type cancelWriter struct {
-	ctx context.Context
-	w   io.Writer
+type attentiveWriter struct {
+	ctx   context.Context
+	db    *DB
+	w     io.Writer
+	since int // bytes since it looked last
 }
 
-func (c *cancelWriter) Write(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
+// lookEvery is how many bytes of a merge are written between two looks: some milliseconds of a fast disk, a tenth of a second of a slow card.
+const lookEvery = 1 << 20
+
+func (a *attentiveWriter) Write(b []byte) (int, error) {
+	if err := a.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return c.w.Write(b)
+	if a.since += len(b); a.since >= lookEvery {
+		a.since = 0
+		if err := a.db.flushIfFull(a.ctx); err != nil {
+			a.db.failed("flush", err)
+		}
+	}
+	return a.w.Write(b)
 }

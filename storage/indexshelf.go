@@ -30,10 +30,5 @@ func newIndexShelf(db *DB) shelf {
 func (st *state) openIndex(opts Options, next index.ID) {
 	st.index = index.Open(opts.CacheBytes, st.runs, next)
 	st.runs = nil
-}
-
-// alive reports whether there is a series of that number.
-func (st *state) alive(id index.ID) bool {
-	_, ok := st.index.Key(id, nil)
-	return ok
+	st.index.OnDamage(func(_ *index.Run, err error) { opts.Log("storage: " + err.Error()) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
+	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/index"
@@ -33,6 +34,7 @@ type fileEntry struct {
 	Kind   fileKind `json:"kind"`
 	Number uint64   `json:"number"`
 	Size   int64    `json:"size"` // so that a file that was cut short is known without reading it
+	Sum    uint32   `json:"sum"`  // CRC-32C of the whole file, for who copies it
 }
 
 // fileKind says what is in a file. Tables are several, so their kind has the name of one behind it.
@@ -70,7 +72,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// write replaces the manifest in dir: the old one is there until the new one is durable.
+// namedError says that a manifest could not be made durable, and that the next start may find it nevertheless.
+type namedError struct{ error }
+
+func (e *namedError) Unwrap() error { return e.error }
+
+// write replaces the manifest in dir: the old one is there until the new one is durable. Of which of them is there after an error, see namedError.
 func (m *manifest) write(fs vfs.FS, dir string) error {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -81,6 +88,7 @@ func (m *manifest) write(fs vfs.FS, dir string) error {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(body)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(body, castagnoli))
 	b = append(b, body...)
+	named := false
 	for _, name := range [...]string{manifestFile, manifestCopy} {
 		path := filepath.Join(dir, name)
 		err := writeFile(fs, path+".tmp", func(f vfs.File) error {
@@ -88,10 +96,14 @@ func (m *manifest) write(fs vfs.FS, dir string) error {
 			return err
 		})
 		if err == nil {
+			named = true
 			err = fs.Rename(path+".tmp", path)
 		}
 		if err == nil {
 			err = fs.SyncDir(dir)
+		}
+		if err != nil && named {
+			return &namedError{fmt.Errorf("storage: %s: %w", name, err)}
 		}
 		if err != nil {
 			return fmt.Errorf("storage: %s: %w", name, err)
@@ -133,7 +145,28 @@ func readManifest(fs vfs.FS, dir, name string) (m manifest, err error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return empty, errManifest
 	}
+	for _, e := range m.Files { // a backup may come from anywhere: names must not lead elsewhere
+		if base := e.base(); e.Size < 0 || strings.ContainsAny(base, "/\\") || !filepath.IsLocal(base) {
+			return empty, errManifest
+		}
+	}
 	return m, nil
+}
+
+// manifestOf reads the manifest in dir, or its copy, and says which one it is. Neither is vfs.ErrNotExist.
+func manifestOf(fs vfs.FS, dir string) (m manifest, used string, err error) {
+	m, err = readManifest(fs, dir, manifestFile)
+	if err == nil {
+		return m, manifestFile, nil
+	}
+	copied, copyErr := readManifest(fs, dir, manifestCopy)
+	switch {
+	case copyErr == nil:
+		return copied, manifestCopy, nil
+	case errors.Is(err, vfs.ErrNotExist):
+		err = copyErr
+	}
+	return m, "", err
 }
 
 var errManifest = errors.New("storage: the manifest is damaged")

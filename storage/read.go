@@ -40,13 +40,15 @@ func (db *DB) find(ctx context.Context, v *view, q core.SeriesQuery) iter.Seq2[f
 		}
 		tags := newTagFilters(q.Tags)
 		var env filter.TagsEnv
-		buf := make([]byte, 0, 256)
-		for _, id := range db.index.Select(q.Metric, entities.names()) {
+		faults := db.index.Faults()
+		ids := db.index.Select(q.Metric, entities.names())
+		for n, canonical := range db.index.Keys(ids) {
 			if err := cmp.Or(entities.err, ctx.Err()); err != nil {
 				yield(found{}, err)
 				return
 			}
-			key, ok := db.keyOf(v, id, buf)
+			id := ids[n]
+			key, ok := seriesKey(v, id, canonical)
 			if !ok {
 				continue
 			}
@@ -58,8 +60,12 @@ func (db *DB) find(ctx context.Context, v *view, q core.SeriesQuery) iter.Seq2[f
 				}
 			}
 		}
-		if entities.err != nil {
-			yield(found{}, entities.err)
+		err = entities.err
+		if err == nil && db.index.Faults() > faults { // what cannot be read may be what was asked for
+			err = damaged(db.index.Err())
+		}
+		if err != nil {
+			yield(found{}, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func BenchmarkScanFile(b *testing.B) {
 				rnd = rnd*6364136223846793005 + 1442695040888963407
 				level[s] += int64(rnd>>60) - 7
 				batch.Samples.Series = append(batch.Samples.Series, uint32(s))
-				batch.Samples.Times = append(batch.Samples.Times, core.Time(1_700_000_000_000+(step+i)*10_000))
+				batch.Samples.Times = append(batch.Samples.Times, 1_700_000_000_000+core.Time(step+i)*10_000)
 				batch.Samples.Values = append(batch.Samples.Values, float64(level[s])/100)
 				batch.Samples.Flags = append(batch.Samples.Flags, core.Stored|core.HasValue)
 			}

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"path/filepath"
 	"slices"
@@ -170,13 +171,14 @@ func cutKind(k fileKind) (kind fileKind, name string, ok bool) {
 
 // appender writes a file from front to back.
 type appender struct {
-	f  vfs.File
-	at int64
+	f   vfs.File
+	at  int64
+	sum uint32 // CRC-32C of what was written
 }
 
 func (a *appender) Write(b []byte) (int, error) {
 	n, err := a.f.WriteAt(b, a.at)
-	a.at += int64(n)
+	a.at, a.sum = a.at+int64(n), crc32.Update(a.sum, castagnoli, b[:n])
 	return n, err
 }
 
@@ -187,7 +189,7 @@ func (db *DB) make(s shelf, write func(w io.Writer) error) (opened, error) {
 	err := writeFile(db.fs, path+".tmp", func(f vfs.File) error {
 		a := &appender{f: f}
 		err := write(a)
-		e.Size = a.at
+		e.Size, e.Sum = a.at, a.sum
 		return err
 	})
 	if err == nil {

@@ -422,12 +422,17 @@ func (st *state) enter(id index.ID, canonical []byte) *series {
 
 // keyOf returns the key of a series; false when it is gone. buf is scratch.
 func (st *state) keyOf(v *view, id index.ID, buf []byte) (core.SeriesKey, bool) {
-	if s := v.active.get(id); s != nil {
-		return s.key, true
-	}
 	canonical, ok := st.index.Key(id, buf[:0])
 	if !ok {
 		return core.SeriesKey{}, false
+	}
+	return seriesKey(v, id, canonical)
+}
+
+// seriesKey is the key whose canonical form is given: in memory that others have as well, when the series is active.
+func seriesKey(v *view, id index.ID, canonical []byte) (core.SeriesKey, bool) {
+	if s := v.active.get(id); s != nil {
+		return s.key, true
 	}
 	return parseKey(string(canonical))
 }

@@ -9,11 +9,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/storetest"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
@@ -245,7 +247,7 @@ func TestDamagedDocuments(t *testing.T) {
 	if err := m.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, m.fs, ".documents.table", 10_000)
+	flipIn(t, m.fs, ".documents.table", 10_000)
 	db, report, err := Open(m.fs, "/data", m.opts)
 	if err != nil {
 		t.Fatal(err)
@@ -272,8 +274,8 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 }
 
-// flip changes a byte of the one file whose name ends so.
-func flip(t *testing.T, fs vfs.FS, suffix string, at int64) {
+// flipIn changes a byte of the one file whose name ends so.
+func flipIn(t *testing.T, fs vfs.FS, suffix string, at int64) {
 	t.Helper()
 	list, err := fs.List("/data/data")
 	if err != nil {
@@ -330,5 +332,91 @@ func TestDescribeEntry(t *testing.T) {
 		if text, err := describeEntry(table, documentKey(core.DocEntity, "a"), value); err == nil {
 			t.Errorf("%s: a broken entry is %q", table, text)
 		}
+	}
+}
+
+// TestTableReadersBesideFlushes reads all tables while they are written, flushed and merged: a record that is there throughout is in every answer.
+func TestTableReadersBesideFlushes(t *testing.T) {
+	m := openMoving(t, func(m *moving) {})
+	const entities = 200
+	update := func(round int) {
+		b := &core.Batch{}
+		for i := range entities {
+			if (i+round)%3 > 0 && round > 0 {
+				continue
+			}
+			name := fmt.Sprintf("e%03d", i)
+			b.Documents = append(b.Documents, put(core.DocEntity, name, fmt.Sprintf(`{"label":"%d"}`, round)))
+			b.Properties = append(b.Properties, core.Property{PropertyKey: core.PropertyKey{Entity: name, Type: "t"}, Time: core.Time(round),
+				Tags: core.Tags{{Name: "n", Value: fmt.Sprint(round)}}, Flags: core.Default})
+		}
+		b.Alerts = []core.AlertChange{{Event: fmt.Sprint("event ", round), Row: &core.AlertRow{Time: core.Time(round)}}}
+		appendTo(t, m.DB, b)
+	}
+	update(0)
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for _, count := range []func() (int, int, error){
+		func() (n, want int, err error) {
+			for _, e := range m.Properties(t.Context(), core.PropertyQuery{Scope: core.AllEntities, Range: core.AllTime}) {
+				n, err = n+1, errors.Join(err, e)
+			}
+			return n, entities, err
+		},
+		func() (n, want int, err error) {
+			for _, e := range m.Documents(t.Context(), core.DocumentQuery{Kind: core.DocEntity}) {
+				n, err = n+1, errors.Join(err, e)
+			}
+			return n, entities, err
+		},
+		func() (n, want int, err error) {
+			last := core.Time(-1)
+			for r, e := range m.AlertHistory(t.Context(), core.AlertHistoryQuery{Scope: core.AllEntities, Range: core.AllTime}) {
+				if n, err = n+1, errors.Join(err, e); last < 0 {
+					last = r.Time
+				}
+			}
+			return n, int(last) + 1, err
+		},
+		func() (n, want int, err error) {
+			versions := m.EntityVersions("e000")
+			return len(slices.CompactFunc(versions, func(a, b core.Entity) bool { return a.VersionDate() == b.VersionDate() })), len(versions), nil
+		},
+	} {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				if n, want, err := count(); n != want || err != nil {
+					t.Errorf("%d records of %d, %v", n, want, err)
+					return
+				}
+			}
+		})
+	}
+	for round := range 12 {
+		update(round + 1)
+		if m.flush(); round%4 == 3 {
+			m.compact()
+		}
+	}
+	stop()
+	readers.Wait()
+}
+
+// TestRestartedHistories compares random histories with the oracle while the database is flushed, merged and opened again at random.
+func TestRestartedHistories(t *testing.T) {
+	for seed := range uint64(4) {
+		storetest.Histories(t, seed, 100, func() storetest.Backend {
+			r := rand.New(rand.NewPCG(seed, 7))
+			return openMoving(t, func(m *moving) {
+				switch r.IntN(12) {
+				case 0, 1:
+					m.flush()
+				case 2:
+					m.compact()
+				case 3:
+					m.reopen()
+				}
+			})
+		})
 	}
 }

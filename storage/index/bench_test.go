@@ -91,69 +91,11 @@ func BenchmarkRun(b *testing.B) {
 		}
 		b.ReportMetric(float64(r.Bytes())/benchSeries, "B/series")
 	})
-	for _, c := range []struct {
-		name   string
-		keys   int
-		absent bool
-	}{{"hot", 1000, false}, {"warm", 200_000, false}, {"absent", 1000, true}} {
-		b.Run("lookup/"+c.name, func(b *testing.B) {
-			var arena []byte
-			var ends []int
-			for range c.keys {
-				arena = benchKey(arena, rand.IntN(benchSeries))
-				if c.absent {
-					arena = append(arena, "t\x01v\x00"...)
-				}
-				ends = append(ends, len(arena))
-			}
-			ids := make([]ID, len(ends))
-			x.LookupAll(arena, ends, ids)
-			b.ReportAllocs()
-			for b.Loop() {
-				x.LookupAll(arena, ends, ids)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ends)), "ns/key")
-			if (ids[0] == None) != c.absent {
-				b.Error(ids[0])
-			}
-		})
-	}
-	b.Run("lookup/cacheAlone", func(b *testing.B) { // what of lookup/hot is fastcache
-		var arena []byte
-		var ends []int
-		for range 1000 {
-			arena = benchKey(arena, rand.IntN(benchSeries))
-			ends = append(ends, len(arena))
-		}
-		x.LookupAll(arena, ends, make([]ID, len(ends)))
-		var buf [cachedBytes]byte
-		for b.Loop() {
-			start := 0
-			for _, end := range ends {
-				x.cache.Get(buf[:0], arena[start:end])
-				start = end
-			}
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ends)), "ns/key")
-	})
-	b.Run("lookup/cold", func(b *testing.B) {
-		stack := x.stack
-		rd := newReader(nil)
-		defer rd.done()
-		var key []byte
-		b.ReportAllocs()
-		for b.Loop() {
-			key = benchKey(key[:0], rand.IntN(benchSeries))
-			hash := filterHash(key)
-			rd.use(r)
-			if !r.filter.may(rd, hash) {
-				b.Fatal("filtered")
-			}
-			if p, err := rd.find(key); err != nil || stack.list[0].marks.has(p.ordinal) || p.id == None {
-				b.Fatal(p, err)
-			}
-		}
-	})
+	b.Run("hot", func(b *testing.B) { benchLookup(b, x, 1000, "") })
+	b.Run("warm", func(b *testing.B) { benchLookup(b, x, 200_000, "") })
+	b.Run("absent", func(b *testing.B) { benchLookup(b, x, 1000, "t\x01v\x00") })
+	b.Run("cacheAlone", func(b *testing.B) { benchCache(b, x) })
+	b.Run("cold", func(b *testing.B) { benchCold(b, r) })
 	b.Run("key", func(b *testing.B) {
 		var key []byte
 		b.ReportAllocs()
@@ -161,12 +103,19 @@ func BenchmarkRun(b *testing.B) {
 			key, _ = x.Key(ID(rand.IntN(benchSeries)+1), key[:0])
 		}
 	})
-	selects := []struct {
+	b.Run("keys", func(b *testing.B) {
+		ids := x.Select("metric_500", nil)
+		for b.Loop() {
+			for range x.Keys(ids) {
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ids)), "ns/key")
+	})
+	for _, c := range []struct {
 		name     string
 		metric   string
 		entities []string
-	}{{"metric", "metric_500", nil}, {"entity", "", []string{"host-0500"}}, {"both", "metric_500", []string{"host-0500"}}, {"all", "", nil}}
-	for _, c := range selects {
+	}{{"metric", "metric_500", nil}, {"entity", "", []string{"host-0500"}}, {"both", "metric_500", []string{"host-0500"}}, {"all", "", nil}} {
 		b.Run("select/"+c.name, func(b *testing.B) {
 			n := 0
 			b.ReportAllocs()
@@ -176,14 +125,63 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportMetric(float64(n), "series")
 		})
 	}
-	b.Run("keys", func(b *testing.B) {
-		ids := x.Select("metric_500", nil)
-		for b.Loop() {
-			for range x.Keys(ids) {
-			}
+}
+
+// benchKeys lays out random keys with something behind each.
+func benchKeys(n int, behind string) (arena []byte, ends []int) {
+	for range n {
+		arena = append(benchKey(arena, rand.IntN(benchSeries)), behind...)
+		ends = append(ends, len(arena))
+	}
+	return arena, ends
+}
+
+// benchLookup looks up the same keys again and again; those with something behind are not in the index.
+func benchLookup(b *testing.B, x *Index, n int, behind string) {
+	arena, ends := benchKeys(n, behind)
+	ids := make([]ID, len(ends))
+	x.LookupAll(arena, ends, ids)
+	b.ReportAllocs()
+	for b.Loop() {
+		x.LookupAll(arena, ends, ids)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ends)), "ns/key")
+	if (ids[0] == None) != (behind != "") {
+		b.Error(ids[0])
+	}
+}
+
+// benchCache is what of a hot lookup is fastcache.
+func benchCache(b *testing.B, x *Index) {
+	arena, ends := benchKeys(1000, "")
+	x.LookupAll(arena, ends, make([]ID, len(ends)))
+	var buf [cachedBytes]byte
+	for b.Loop() {
+		start := 0
+		for _, end := range ends {
+			x.cache.Get(buf[:0], arena[start:end])
+			start = end
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ids)), "ns/key")
-	})
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ends)), "ns/key")
+}
+
+// benchCold looks keys up that the cache does not have.
+func benchCold(b *testing.B, r *Run) {
+	arena, ends := benchKeys(200_000, "")
+	rd := newReader(r)
+	defer rd.done()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		n := 1 + i%(len(ends)-1)
+		key := arena[ends[n-1]:ends[n]]
+		if !r.filter.may(rd, filterHash(key)) {
+			b.Fatal("filtered")
+		}
+		if p, err := rd.find(key); err != nil || p.id == None {
+			b.Fatal(p, err)
+		}
+	}
 }
 
 func BenchmarkMerge(b *testing.B) {

@@ -104,6 +104,16 @@ func (x *Index) Err() error {
 	return errors.Join(errs...)
 }
 
+// Faults counts how often a part of a run could not be read: who reads looks before and behind, whether what it got is all there is.
+func (x *Index) Faults() (n int64) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, l := range x.stack.list {
+		n += l.run.faults.Load()
+	}
+	return n
+}
+
 // Runs returns the runs, from old to new.
 func (x *Index) Runs() []*Run {
 	x.mu.RLock()

@@ -66,49 +66,7 @@ func TestLookupAndSelect(t *testing.T) {
 	b := x.Add(keyOf("cpu", "b", "core", "1"))
 	a := x.Add(keyOf("cpu", "a"))
 	m := x.Add(keyOf("mem", "a", "kind", "free"))
-	look := func(t *testing.T) {
-		for _, c := range []struct {
-			name string
-			got  []ID
-			want []ID
-		}{
-			{"all in key order", x.Select("", nil), []ID{a, b, m}},
-			{"metric", x.Select("cpu", nil), []ID{a, b}},
-			{"entity", x.Select("", []string{"a"}), []ID{a, m}},
-			{"entity twice", x.Select("", []string{"a", "b", "a", "zz"}), []ID{a, b, m}},
-			{"both", x.Select("mem", []string{"a", "b"}), []ID{m}},
-			{"no entities", x.Select("cpu", []string{}), nil},
-			{"unknown metric", x.Select("disk", []string{"a"}), nil},
-			{"prefix of a metric", x.Select("cp", nil), nil},
-		} {
-			if !slices.Equal(c.got, c.want) {
-				t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
-			}
-		}
-		for range 2 { // the second time from the cache, when there is a run
-			if got := x.Lookup([]byte(keyOf("cpu", "b", "core", "1"))); got != b {
-				t.Errorf("lookup %d, want %d", got, b)
-			}
-		}
-		if got := x.Lookup([]byte(keyOf("cpu", "c"))); got != None {
-			t.Errorf("unknown key found as %d", got)
-		}
-		if key, ok := x.Key(m, []byte("x")); !ok || string(key) != "x"+keyOf("mem", "a", "kind", "free") {
-			t.Errorf("key of %d: %q", m, key)
-		}
-		if _, ok := x.Key(99, nil); ok {
-			t.Error("an unknown id has a key")
-		}
-		if !x.HasTag("core") || !x.HasTag("kind") || x.HasTag("1") || x.HasTag("cpu") {
-			t.Error("tag names are wrong")
-		}
-		if got := slices.Collect(x.Metrics("")); !slices.Equal(got, []string{"cpu", "mem"}) {
-			t.Errorf("metrics %v", got)
-		}
-		if got := slices.Collect(x.Entities("b")); !slices.Equal(got, []string{"b"}) {
-			t.Errorf("entities with b: %v", got)
-		}
-	}
+	look := func(t *testing.T) { lookAtSample(t, x, [3]ID{a, b, m}) }
 	t.Run("memory", look)
 	if !x.Freeze() {
 		t.Fatal("nothing to freeze")
@@ -140,6 +98,52 @@ func TestLookupAndSelect(t *testing.T) {
 	}
 	if x.Err() != nil {
 		t.Error(x.Err())
+	}
+}
+
+// lookAtSample asks an index of cpu a, cpu b with core=1 and mem a with kind=free, which have these ids.
+func lookAtSample(t *testing.T, x *Index, ids [3]ID) {
+	a, b, m := ids[0], ids[1], ids[2]
+	for _, c := range []struct {
+		name string
+		got  []ID
+		want []ID
+	}{
+		{"all in key order", x.Select("", nil), []ID{a, b, m}},
+		{"metric", x.Select("cpu", nil), []ID{a, b}},
+		{"entity", x.Select("", []string{"a"}), []ID{a, m}},
+		{"entity twice", x.Select("", []string{"a", "b", "a", "zz"}), []ID{a, b, m}},
+		{"both", x.Select("mem", []string{"a", "b"}), []ID{m}},
+		{"no entities", x.Select("cpu", []string{}), nil},
+		{"unknown metric", x.Select("disk", []string{"a"}), nil},
+		{"prefix of a metric", x.Select("cp", nil), nil},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+	for range 2 { // the second time from the cache, when there is a run
+		if got := x.Lookup([]byte(keyOf("cpu", "b", "core", "1"))); got != b {
+			t.Errorf("lookup %d, want %d", got, b)
+		}
+	}
+	if got := x.Lookup([]byte(keyOf("cpu", "c"))); got != None {
+		t.Errorf("unknown key found as %d", got)
+	}
+	if key, ok := x.Key(m, []byte("x")); !ok || string(key) != "x"+keyOf("mem", "a", "kind", "free") {
+		t.Errorf("key of %d: %q", m, key)
+	}
+	if _, ok := x.Key(99, nil); ok {
+		t.Error("an unknown id has a key")
+	}
+	if !x.HasTag("core") || !x.HasTag("kind") || x.HasTag("1") || x.HasTag("cpu") {
+		t.Error("tag names are wrong")
+	}
+	if got := slices.Collect(x.Metrics("")); !slices.Equal(got, []string{"cpu", "mem"}) {
+		t.Errorf("metrics %v", got)
+	}
+	if got := slices.Collect(x.Entities("b")); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("entities with b: %v", got)
 	}
 }
 
@@ -366,7 +370,10 @@ func (w *world) compare() {
 	for _, q := range []struct {
 		metric   string
 		entities []string
-	}{{"", nil}, {"m3", nil}, {"", []string{"e7"}}, {"", []string{"e7", "e8"}}, {"m3", []string{"e7", "e8"}}, {"m3", []string{"e0", "e1", "e2", "e3", "e4", "e5", "e6"}}, {"m9", []string{"e1"}}} {
+	}{
+		{"", nil}, {"m3", nil}, {"", []string{"e7"}}, {"", []string{"e7", "e8"}}, {"m3", []string{"e7", "e8"}},
+		{"m3", []string{"e0", "e1", "e2", "e3", "e4", "e5", "e6"}}, {"m9", []string{"e1"}},
+	} {
 		var want []string
 		for _, key := range keys {
 			if (q.metric == "" || string(metricOf([]byte(key))) == q.metric) && (q.entities == nil || slices.Contains(q.entities, string(entityOf([]byte(key))))) {

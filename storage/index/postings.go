@@ -11,6 +11,7 @@ type postings struct {
 	table  table // of names
 	names  []name
 	sorted map[uint32]*sortedList // by name; of long lists only
+	kept   int64                  // bytes of these
 }
 
 // name is one metric or entity. Its text is that in the key of its first series.
@@ -104,6 +105,7 @@ func (ps *postings) list(p *part, at uint32) []uint32 {
 		if ps.sorted == nil {
 			ps.sorted = map[uint32]*sortedList{}
 		}
+		ps.kept += sortedBytes(list) - sortedBytes(known.list)
 		ps.sorted[at] = &sortedList{n.last, list}
 	}
 	return list
@@ -141,10 +143,13 @@ func (ps *postings) inOrder(p *part, prefix []byte) []uint32 {
 	return list
 }
 
-func (ps *postings) bytes() int64 {
-	total := ps.table.bytes() + int64(cap(ps.names))*16
-	for _, s := range ps.sorted {
-		total += int64(cap(s.list))*4 + 64
+// sortedBytes is what a list that is kept takes, with its place in the map.
+func sortedBytes(list []uint32) int64 {
+	if list == nil {
+		return 0
 	}
-	return total
+	return int64(cap(list))*4 + 64
 }
+
+// bytes is cheap: the database asks after each append.
+func (ps *postings) bytes() int64 { return ps.table.bytes() + int64(cap(ps.names))*16 + ps.kept }

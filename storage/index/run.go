@@ -131,7 +131,8 @@ func (f *footer) agree() error {
 		return fmt.Errorf("ids from %d to %d", f.low, f.high)
 	case f.blocks.count != f.keys.leaves()+1:
 		return errors.New("the number of leaves is not that of their offsets")
-	case f.ids.count == 0 && (uint64(f.ordinals.count) != span || f.ordinals.count < f.keys.count), f.ids.count != 0 && (f.ids.count != f.keys.count || f.ordinals.count != f.keys.count):
+	case f.ids.count == 0 && (uint64(f.ordinals.count) != span || f.ordinals.count < f.keys.count),
+		f.ids.count != 0 && (f.ids.count != f.keys.count || f.ordinals.count != f.keys.count):
 		return errors.New("the number of ids is not that of the keys")
 	}
 	return nil
@@ -152,6 +153,7 @@ type Run struct {
 	path string
 	m    vfs.Mapping
 
+	faults atomic.Int64 // how often a part of it could not be read
 	refs   atomic.Int64 // one of the owner, one of each stack that has it
 	closed atomic.Bool
 
@@ -243,6 +245,7 @@ func (r *Run) fail(err error) {
 	if errors.Is(err, vfs.ErrClosed) {
 		return
 	}
+	r.faults.Add(1)
 	r.mu.Lock()
 	first := r.err == nil
 	if first {
