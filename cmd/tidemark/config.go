@@ -126,7 +126,7 @@ var settings = []setting{
 	{"sync", "always", "when writes reach the disk: always, an interval such as 1s (a power cut loses at most that), or never", syncMode},
 	{"zone", "Local", "time zone of the server, an IANA name", zone},
 	{"memory", "auto", "memory budget: heap, caches and plugins together; auto is a quarter of the machine's, at least 64MiB", memory},
-	{"storage.flush", "auto", "recent data in memory, in bytes, from which on it is written to files; auto is a sixteenth of memory, between 4MiB and 64MiB", sizeOr("auto", func(c *Config) *int64 { return &c.Flush })},
+	{"storage.flush", "auto", "recent data in memory, in bytes, from which on it is written to files; auto is a sixteenth of memory, between 4MiB and 32MiB", sizeOr("auto", func(c *Config) *int64 { return &c.Flush })},
 	{"storage.flush.age", "1h", "how long data stays in memory and in the journal alone", duration(func(c *Config) *time.Duration { return &c.FlushAge })},
 	{"disk", "off", "bytes that the database may take on the disk: above it writes are refused; off is no bound", sizeOr("off", func(c *Config) *int64 { return &c.Disk })},
 	{"disk.low", "64MiB", "free space of the disk below which writes are refused", size(func(c *Config) *int64 { return &c.DiskLow })},

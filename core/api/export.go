@@ -382,6 +382,9 @@ func (t *exportTable) send(contentType string) error {
 
 // printSeries appends the rows of a series, no more than are left of the limit.
 func (t *exportTable) printSeries(body []byte, s *exportSeries, left *int) ([]byte, error) {
+	if _, csv := t.rows.(csvTable); csv && len(t.functions) == 0 && !t.text && !t.versions && len(s.results[0].Samples.Decimals) == 0 {
+		return t.printNumbers(body, s.results[0], left)
+	}
 	var rows []exportRow
 	var err error
 	if len(t.functions) > 0 {
@@ -410,6 +413,23 @@ func (t *exportTable) printSeries(body []byte, s *exportSeries, left *int) ([]by
 			cells = append(cells, row.version.Source, row.version.Status, written)
 		}
 		body = t.rows.row(body, cells)
+		if err := t.call.fits(body); err != nil {
+			return body, err
+		}
+	}
+	return body, nil
+}
+
+// printNumbers is printSeries for the usual export, a time and a number in CSV: what the rows share is printed once and copied.
+func (t *exportTable) printNumbers(body []byte, r *query.Result, left *int) ([]byte, error) {
+	shared := csvTable{}.row([]byte{','}, t.shared(r))
+	for i, at := range r.Samples.Times {
+		if t.limit > 0 && *left == 0 {
+			return body, nil
+		}
+		*left--
+		body = append(t.format.append(body, at), ',')
+		body = append(t.appendNumber(body, r.Samples.Values[i]), shared...)
 		if err := t.call.fits(body); err != nil {
 			return body, err
 		}

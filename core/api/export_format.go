@@ -26,6 +26,10 @@ var exportFormats = map[string]string{
 type exportDates struct {
 	pattern *dates.Pattern
 	moment  dates.Moment
+	iso     bool
+
+	minute core.Time // since 1970, of whose beginning text is; with iso
+	text0  string
 }
 
 // newExportDates takes the name of a format; DEFAULT is ISO8601.
@@ -39,10 +43,44 @@ func newExportDates(name string, m dates.Moment) (exportDates, error) {
 		return exportDates{}, core.Errorf(core.Invalid, "IllegalArgumentException: df: unknown date format %s", excerpt(name))
 	}
 	p, err := dates.CompilePattern(pattern)
-	return exportDates{p, m}, err
+	return exportDates{pattern: p, moment: m, iso: name == "ISO8601"}, err
+}
+
+const (
+	minuteMillis = 60_000
+	isoSeconds   = len("2021-05-03T10:00:") // where the seconds are in ISO8601
+	isoOffset    = isoSeconds + len("00.000")
+)
+
+// append appends the text of t as a cell. Times of one minute share all but the seconds.
+func (d *exportDates) append(b []byte, t core.Time) []byte {
+	if !d.iso {
+		return appendQuoted(b, d.text(t))
+	}
+	if minute := t / minuteMillis; minute != d.minute || d.text0 == "" {
+		d.minute, d.text0 = minute, d.text(minute*minuteMillis)
+	}
+	if len(d.text0) <= isoOffset || d.text0[isoSeconds-1:isoOffset] != ":00.000" { // an offset in seconds, a year of five digits
+		return append(b, d.text(t)...)
+	}
+	ms := int(t % minuteMillis)
+	b = append(b, d.text0[:isoSeconds]...)
+	b = append(b, byte('0'+ms/10_000), byte('0'+ms/1000%10), '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
+	return append(b, d.text0[isoOffset:]...)
 }
 
 func (d exportDates) text(t core.Time) string { return d.pattern.Format(t, d.moment.Zone) }
+
+// appendNumber appends the number of v as a cell, as number prints it.
+func (s *exportSettings) appendNumber(b []byte, v float64) []byte {
+	switch i := int64(v); {
+	case s.precision >= 0 || math.IsNaN(v) || math.IsInf(v, 0):
+		return append(b, s.number(v, nil)...)
+	case v != 0 && float64(i) == v && i > -1<<53 && i < 1<<53:
+		return strconv.AppendInt(b, i, 10)
+	}
+	return strconv.AppendFloat(b, v, 'f', -1, 64)
+}
 
 // number prints a value: as it is stored, integral values without a fraction, or with the digits asked for, halves away from zero. exact, the value of a
 // decimal metric, takes the place of v.

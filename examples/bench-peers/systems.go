@@ -44,7 +44,7 @@ func tidemark(binary, cache string) *server {
 		},
 		authorize: func(r *http.Request) { r.SetBasicAuth(user, password) },
 		write:     request{path: "/api/v1/command", contentType: "text/plain"},
-		settle:    []request{{path: "/admin/compaction", body: "start_compaction=", contentType: "application/x-www-form-urlencoded"}},
+		settle:    []request{{path: "/api/v1/admin/compact", body: "{}", contentType: "application/json"}},
 		rest:      time.Second,
 		questions: tidemarkQuestions(),
 	}
