@@ -56,6 +56,12 @@ crash: warm ## 10,000 crash seeds, every prefix of writes for 200 of them, 100 r
 	TIDEMARK_CRASH_SEEDS=10000 TIDEMARK_CRASH_PREFIX_SEEDS=200 $(GO) test -count=1 -timeout 60m -run 'Crash' ./storage/...
 	TIDEMARK_KILL_ROUNDS=100 $(GO) test -count=1 -timeout 60m -run 'TestKill' ./cmd/tidemark
 
+SOAK ?= 10m
+soak: ## random load on the storage engine under the race detector for SOAK (10m), histories of 100 times the length, every 7th byte turned over
+	CGO_ENABLED=1 TIDEMARK_SOAK=$(SOAK) $(GO) test -race -count=1 -timeout 60m -run 'TestSoak' ./storage
+	TIDEMARK_HISTORY_FACTOR=100 $(GO) test -count=1 -timeout 60m -run 'TestMovingHistories' ./storage
+	TIDEMARK_FLIP_STEP=7 TIDEMARK_FAULT_STEP=1 $(GO) test -count=1 -timeout 60m -run 'TestBitFlips|TestFaultsWhileMoving' ./storage
+
 clients: warm ## run real clients against the server: Java, Python, Node, Telegraf, StatsD, collectd and more; what cannot be installed is skipped
 	$(GO) run ./examples/clients -server $(BIN)
 
@@ -70,4 +76,4 @@ clean: ## remove what was built, not your data
 	rm -rf bin .cache plugins/dist/*.wasm
 
 
-.PHONY: warm help run build plugins test check fuzz crash clients bench bench-peers clean
+.PHONY: warm help run build plugins test check fuzz crash soak clients bench bench-peers clean

@@ -46,7 +46,17 @@ type life struct {
 	mode  journal.Mode
 	mem   *vfs.Mem
 	steps []step
+	moves moves
 }
+
+// moves says whether the state is moved to files in a history.
+type moves int
+
+const (
+	staying    moves = iota // in the journal alone
+	movingOn                // flushed, merged and opened anew at random
+	movingMuch              // likewise, after most of the appends
+)
 
 // crashesPerHistory spreads the cost of a history over several crashes.
 const crashesPerHistory = 10
@@ -55,10 +65,11 @@ const crashesPerHistory = 10
 // again. What was acknowledged must be there, as far as the mode promises, in the order it was in, and nothing else than a beginning of what was
 // tried.
 func TestCrash(t *testing.T) {
-	total := seeds(t, "TIDEMARK_CRASH_SEEDS", 300)
+	t.Parallel()
+	total := seeds(t, "TIDEMARK_CRASH_SEEDS", 60)
 	for seed := 0; seed*crashesPerHistory < total && !t.Failed(); seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 77))
-		l := record(t, uint64(seed))
+		l := record(t, uint64(seed), 40, moves(seed%2))
 		for range min(crashesPerHistory, total-seed*crashesPerHistory) {
 			l.crash(t, r.IntN(l.mem.Ops()+1), ending(r.IntN(2)), r)
 		}
@@ -67,9 +78,10 @@ func TestCrash(t *testing.T) {
 
 // TestCrashEveryPrefix ends the world in both ways after every single operation of a history.
 func TestCrashEveryPrefix(t *testing.T) {
-	for seed := 0; seed < seeds(t, "TIDEMARK_CRASH_PREFIX_SEEDS", 3) && !t.Failed(); seed++ {
+	t.Parallel()
+	for seed := 0; seed < seeds(t, "TIDEMARK_CRASH_PREFIX_SEEDS", 1) && !t.Failed(); seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 78))
-		l := record(t, uint64(seed))
+		l := record(t, uint64(seed), 40, staying)
 		for n := range l.mem.Ops() + 1 {
 			l.crash(t, n, killed, r)
 			l.crash(t, n, powerCut, r)
@@ -77,32 +89,85 @@ func TestCrashEveryPrefix(t *testing.T) {
 	}
 }
 
-// record runs a random history, in a mode that depends on the seed, under a clock of its own.
-func record(t *testing.T, seed uint64) life {
-	l := life{seed: seed, mode: journal.Mode(seed % 3), mem: vfs.NewMem()}
+// TestCrashWhileMoving cuts the power after every single operation of short histories in which the state moves to files: each write, sync, rename and
+// removal of flushes, of merges, of the manifest, and of what the next start cleans up.
+func TestCrashWhileMoving(t *testing.T) {
+	t.Parallel()
+	for seed := 0; seed < seeds(t, "TIDEMARK_CRASH_PREFIX_SEEDS", 1) && !t.Failed(); seed++ {
+		r := rand.New(rand.NewPCG(uint64(seed), 79))
+		l := record(t, uint64(seed)*3, 5, movingMuch) // mode always
+		for n := range l.mem.Ops() + 1 {
+			l.crash(t, n, powerCut, r)
+		}
+	}
+}
+
+// record runs a random history of appends, in a mode that depends on the seed. In the mode with an interval it has a clock of its own; the state does not
+// move then, since what unpacks files outlives such a clock.
+func record(t *testing.T, seed uint64, appends int, how moves) life {
+	l := life{seed: seed, mode: journal.Mode(seed % 3), mem: vfs.NewMem(), moves: how}
 	l.mem.Record()
-	synctest.Test(t, func(t *testing.T) {
-		opts := small()
-		opts.SegmentBytes, opts.Sync, opts.SyncInterval = 16<<10, l.mode, time.Second
-		db, _, err := Open(l.mem, "/data", opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := storetest.NewGenerator(seed)
-		for i := range 40 {
-			b := g.Next()
-			r, err := db.Append(t.Context(), b)
-			if i%7 == 6 {
-				time.Sleep(opts.SyncInterval)
-				synctest.Wait()
-			}
-			l.steps = append(l.steps, step{r.Position, b.Received, l.mem.Ops(), core.Position(db.journal.Synced()), err})
-		}
-		if err := db.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-	})
+	switch {
+	case l.mode != journal.Interval:
+		l.live(t, appends, func() {})
+	case how == staying:
+		synctest.Test(t, func(t *testing.T) {
+			l.live(t, appends, func() { time.Sleep(time.Second); synctest.Wait() })
+		})
+	default:
+		l.mode = journal.Always
+		l.live(t, appends, func() {})
+	}
 	return l
+}
+
+// live is the history. Time passes now and then.
+func (l *life) live(t *testing.T, appends int, pass func()) {
+	opts := crashOptions()
+	opts.Sync, opts.SyncInterval = l.mode, time.Second
+	db, _, err := Open(l.mem, "/data", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &moving{DB: db, t: t, fs: l.mem, opts: opts}
+	g, r := storetest.NewGenerator(l.seed), rand.New(rand.NewPCG(l.seed, 80))
+	for i := range appends {
+		b := g.Next()
+		receipt, err := m.DB.Append(t.Context(), b)
+		if i%7 == 6 {
+			pass()
+		}
+		l.steps = append(l.steps, step{receipt.Position, b.Received, l.mem.Ops(), core.Position(m.journal.Synced()), err})
+		l.move(m, r)
+	}
+	if err := m.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// move moves the state, or does not.
+func (l *life) move(m *moving, r *rand.Rand) {
+	if l.moves == staying || l.moves == movingOn && r.IntN(4) > 0 {
+		return
+	}
+	switch r.IntN(7) {
+	case 0, 1, 2:
+		m.flush()
+	case 3, 4:
+		m.compact()
+	case 5:
+		m.flush()
+		m.reopen()
+	case 6:
+		m.reopen()
+	}
+}
+
+// crashOptions are those of a history that is cut short, and of those that open what is left of it.
+func crashOptions() Options {
+	opts := small()
+	opts.SegmentBytes, opts.Reserve = 16<<10, -1
+	return opts
 }
 
 // ending is how the world ends.
@@ -131,29 +196,31 @@ func (l life) crash(t *testing.T, n int, how ending, r *rand.Rand) {
 			safe = max(safe, s.position)
 		}
 	}
+	defer func() { // verify may end the test
+		if t.Failed() {
+			t.Logf("seed %d, mode %d, ending %d, after %d of %d operations", l.seed, l.mode, how, n, l.mem.Ops())
+		}
+	}()
 	l.verify(t, left, safe)
-	if t.Failed() {
-		t.Logf("seed %d, mode %d, ending %d, after %d of %d operations", l.seed, l.mode, how, n, l.mem.Ops())
-	}
 }
 
 // verify opens what a crash left and compares it with the oracle, fed as far as the log reaches, which must be to safe at least. Then the database
 // must be as good as new.
 func (l life) verify(t *testing.T, left *vfs.Mem, safe core.Position) {
 	t.Helper()
-	opts := small()
-	opts.SegmentBytes = 16 << 10
+	opts := crashOptions()
 	db, report, err := Open(left, "/data", opts)
 	if err != nil {
 		t.Errorf("open: %v", err)
 		return
 	}
+	m := &moving{DB: db, t: t, fs: left, opts: opts}
 	defer func() {
-		if err := db.Close(context.Background()); err != nil {
+		if err := m.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	}()
-	if report.Damaged() {
+	if report.Damaged() || len(report.Warnings) > 0 {
 		t.Errorf("damage after a crash: %v", report)
 	}
 	oracle := memstore.New()
@@ -178,9 +245,15 @@ func (l life) verify(t *testing.T, left *vfs.Mem, safe core.Position) {
 			t.Fatal(err)
 		}
 	}
-	storetest.Compare(t, db, oracle)
+	storetest.Compare(t, m, oracle)
+	l.onward(t, m, oracle)
+}
+
+// onward appends, flushes and opens again what came through a crash.
+func (l life) onward(t *testing.T, m *moving, oracle *memstore.Store) {
+	t.Helper()
 	b, again := sample(7, core.Default|core.HasValue), sample(7, core.Default|core.HasValue)
-	r, err := db.Append(t.Context(), b)
+	r, err := m.DB.Append(t.Context(), b)
 	if err != nil {
 		t.Errorf("append after the crash: %v", err)
 		return
@@ -189,7 +262,13 @@ func (l life) verify(t *testing.T, left *vfs.Mem, safe core.Position) {
 	if err := oracle.Apply(t.Context(), core.Entry{Position: r.Position, Batch: again}); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Compare(t, db, oracle)
+	storetest.Compare(t, m, oracle)
+	if l.moves != staying {
+		m.flush()
+		storetest.Compare(t, m, oracle)
+		m.reopen()
+		storetest.Compare(t, m, oracle)
+	}
 }
 
 // TestFaults makes each operation on the disk fail once, in turn and in several ways. Append must answer with the right code, recover by itself,

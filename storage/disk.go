@@ -24,6 +24,9 @@ const diskEvery = time.Second
 // reserveFile keeps room for what makes room: it is given up when a flush or a merge finds the disk full, and made again when there is room.
 const reserveFile = "reserve"
 
+// scarce is how many times disk.low may be free for a reserve to be worth its bytes.
+const scarce = 8
+
 // roomOnDisk refuses writes while the disk has no room, or the budget is used up.
 func (db *DB) roomOnDisk() error {
 	now := time.Now().UnixNano()
@@ -62,14 +65,14 @@ func (d *disk) count(m *manifest) {
 	d.checked.Store(0) // look again with the next write
 }
 
-// reserve sees to it that the reserve is there, unless that would take the last room.
+// reserve sees to it that the reserve is there, when room becomes scarce and it would not take the last of it.
 func (db *DB) reserve() error {
 	path := filepath.Join(db.dir, reserveFile)
 	if info, err := db.fs.Stat(path); err == nil && info.Size >= db.opts.Reserve {
 		return nil
 	}
 	space, err := db.fs.Free(db.dir)
-	if err != nil || space.Free < db.opts.DiskLow+2*db.opts.Reserve {
+	if err != nil || space.Free > scarce*db.opts.DiskLow || space.Free < db.opts.DiskLow+2*db.opts.Reserve {
 		return err
 	}
 	err = writeFile(db.fs, path, func(f vfs.File) error { return vfs.Preallocate(f, db.opts.Reserve) })

@@ -36,11 +36,19 @@ func (db *DB) openFiles(report *Report) error {
 		}
 	}
 	for _, e := range lost {
+		if e.Kind == kindIndex {
+			m.Unknown = m.NextSeries
+			db.flusher.manifest.Unknown = m.Unknown
+		}
 		if err := db.quarantine(e); err != nil {
 			report.Warnings = append(report.Warnings, err.Error())
 		}
 	}
+	db.state.unknown = m.Unknown
 	db.openIndex(db.opts, m.NextSeries)
+	if err := db.index.Err(); err != nil { // met while the runs were laid over each other
+		report.addDamage(err.Error())
+	}
 	db.sweepFiles(m, report)
 	db.disk.count(&m)
 	report.Files = len(m.Files) - len(lost)
@@ -94,7 +102,7 @@ func (db *DB) findManifest(report *Report) (manifest, error) {
 	if err == nil {
 		return m, nil
 	}
-	if !errors.Is(err, errManifest) && !errors.Is(err, vfs.ErrNotExist) {
+	if !errors.Is(err, errManifest) && !errors.Is(err, vfs.ErrNotExist) && !errors.Is(err, errVersion) {
 		return m, err
 	}
 	copied, copyErr := readManifest(db.fs, db.dir, manifestCopy)
@@ -104,6 +112,10 @@ func (db *DB) findManifest(report *Report) (manifest, error) {
 		return copied, nil
 	case errors.Is(err, vfs.ErrNotExist) && errors.Is(copyErr, vfs.ErrNotExist):
 		return m, nil // a new database
+	case errors.Is(err, errVersion):
+		return m, err
+	case !errors.Is(copyErr, errManifest) && !errors.Is(copyErr, vfs.ErrNotExist): // of a later release, or it may be read another time
+		return m, copyErr
 	}
 	report.addDamage(fmt.Sprintf("%v, and so is its copy: all files are set aside", err))
 	return m, db.setAside()

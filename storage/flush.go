@@ -243,7 +243,7 @@ func (db *DB) freeze() bool {
 	// not apply to files that were written before.
 	generation := max(db.active.number, db.msgs.views.current.Load().active.number)
 	p.next = manifest{Position: db.mu.last, Reserved: db.mu.reserved, Received: db.mu.received, NextSeries: db.index.Next(),
-		Generation: generation, Graves: db.graves.entries(), Edits: db.msgs.edits.all(), Counters: db.counters()}
+		Generation: generation, Unknown: m.Unknown, Graves: db.graves.entries(), Edits: db.msgs.edits.all(), Counters: db.counters()}
 	db.flusher.pending = p
 	return true
 }
@@ -281,7 +281,9 @@ func (db *DB) nextFile() uint64 {
 func (db *DB) dropJournal() error {
 	keep := db.flusher.manifest.Position + 1
 	if db.opts.Hold != nil {
-		keep = min(keep, db.opts.Hold()+1)
+		if held := db.opts.Hold(); held < keep { // the highest position has none behind it
+			keep = min(keep, held+1)
+		}
 	}
 	// Tail serves from the disk what is not in the ring: its readers start at the floor at the latest.
 	if err := db.journal.DropBefore(journal.Position(keep)); err != nil {
@@ -497,7 +499,7 @@ func (db *DB) prune() {
 		oldest = min(oldest, f.file.Generation())
 	}
 	db.msgs.prune()
-	db.graves.prune(oldest, func(id index.ID) bool { return !db.index.Alive(id) })
+	db.graves.prune(oldest, db.dead)
 }
 
 // attentive makes a long write end with ctx, and lets a flush go before it when memory is full: writers must not wait for a merge.

@@ -10,18 +10,29 @@ import (
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
-// moving is a database whose state is moved about after each append: to files, into one file, through a restart.
+// moving is a database whose state is moved about after appends: to files, into one file, through a restart.
 type moving struct {
 	*DB
-	t    *testing.T
-	fs   vfs.FS
-	opts Options
-	step func(*moving)
+	t       *testing.T
+	fs      vfs.FS
+	opts    Options
+	step    func(*moving)
+	appends int
 }
+
+// After each of the first appends the state is moved, and then after one in so many: what the contract says of thousands of records does not depend on
+// there having been as many files. The stride is odd, so that it meets every place in a test's rhythm.
+const (
+	movesAtFirst = 8
+	moveStride   = 307
+	reopenStride = 7
+)
 
 func (m *moving) Append(ctx context.Context, b *core.Batch) (core.Receipt, error) {
 	r, err := m.DB.Append(ctx, b)
-	m.step(m)
+	if m.appends++; m.appends <= movesAtFirst || m.appends%moveStride == 0 {
+		m.step(m)
+	}
 	return r, err
 }
 
@@ -63,25 +74,33 @@ func openMoving(t *testing.T, step func(*moving)) *moving {
 	return m
 }
 
-// TestContractInFiles runs the contract with everything in files, in many or in one.
+// TestContractInFiles runs the contract with everything in files: in many and in one by turns, and opened anew at times.
 func TestContractInFiles(t *testing.T) {
-	steps := map[string]func(*moving){
-		"Flushed":   func(m *moving) { m.flush() },
-		"Compacted": func(m *moving) { m.compact() },
-	}
-	for name, step := range steps {
-		t.Run(name, func(t *testing.T) {
-			storetest.Run(t, func(t *testing.T) storetest.Backend { return openMoving(t, step) })
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Backend {
+		return openMoving(t, func(m *moving) {
+			if m.appends%2 == 0 {
+				m.compact()
+			} else {
+				m.flush()
+			}
+			if m.appends%reopenStride == 1 {
+				m.reopen()
+			}
 		})
-	}
+	})
 }
 
-// TestMovingHistories compares random histories with the oracle while the state moves at random.
+// TestMovingHistories compares random histories with the oracle while the state moves at random. TIDEMARK_HISTORY_FACTOR makes them longer.
 func TestMovingHistories(t *testing.T) {
-	for seed := range uint64(10) {
-		storetest.Histories(t, seed, 150, func() storetest.Backend {
+	t.Parallel()
+	factor := seeds(t, "TIDEMARK_HISTORY_FACTOR", 1)
+	for seed := range uint64(5) {
+		storetest.Histories(t, seed, 150*factor, func() storetest.Backend {
 			r := rand.New(rand.NewPCG(seed, 1))
-			return openMoving(t, func(m *moving) {
+			m := openMoving(t, nil)
+			m.step = func(m *moving) {
+				m.appends = 0 // each append counts as one of the first
 				switch r.IntN(12) {
 				case 0, 1, 2:
 					m.flush()
@@ -90,7 +109,8 @@ func TestMovingHistories(t *testing.T) {
 				case 4:
 					m.reopen()
 				}
-			})
+			}
+			return m
 		})
 	}
 }

@@ -93,6 +93,47 @@ func (h *head) put(w write) {
 	c.setSide(w)
 }
 
+// putNumbers writes samples that are numbers alone, in their order. Runs that ascend go in as a whole, where they fit between what is there.
+func (h *head) putNumbers(times []core.Time, values []float64) {
+	for len(times) > 0 {
+		n := 1
+		for n < len(times) && times[n] > times[n-1] {
+			n++
+		}
+		n = h.putRun(times[:n], values[:n])
+		times, values = times[n:], values[n:]
+	}
+}
+
+// putRun writes the beginning of a run that ascends, and returns how much of it that was.
+func (h *head) putRun(times []core.Time, values []float64) int {
+	last := len(h.columns) - 1
+	if last < 0 || times[0] > h.columns[last].last() {
+		if last < 0 {
+			h.columns = append(h.columns, column{})
+		} else if len(h.columns[last].times) == columnLength {
+			h.columns = append(h.columns, column{times: make([]core.Time, 0, columnLength), values: make([]float64, 0, columnLength)})
+		}
+		c := &h.columns[len(h.columns)-1]
+		n := min(len(times), columnLength-len(c.times))
+		c.times, c.values = append(c.times, times[:n]...), append(c.values, values[:n]...)
+		return n
+	}
+	c := &h.columns[h.seek(times[0])]
+	at, found := slices.BinarySearch(c.times, times[0])
+	room := columnLength - len(c.times)
+	if found || room == 0 {
+		h.put(write{time: times[0], value: values[0], flags: core.HasValue})
+		return 1
+	}
+	n := 1
+	for n < min(len(times), room) && times[n] < c.times[at] {
+		n++
+	}
+	c.times, c.values = slices.Insert(c.times, at, times[:n]...), slices.Insert(c.values, at, values[:n]...)
+	return n
+}
+
 // number is the value that a write stores where there was nothing: text alone stores NaN.
 func (w *write) number() float64 {
 	if w.flags&core.HasValue == 0 {

@@ -26,6 +26,12 @@ func newIndexShelf(db *DB) shelf {
 	}}
 }
 
+// dead reports whether a series is known to be gone, so that its samples can go. While a part of the index cannot be read, a series that is not found may
+// be there, and the part may come back from a backup.
+func (st *state) dead(id index.ID) bool {
+	return !st.index.Alive(id) && id >= st.unknown && st.index.Err() == nil
+}
+
 // openIndex makes the index of the runs that were opened.
 func (st *state) openIndex(opts Options, next index.ID) {
 	st.index = index.Open(opts.CacheBytes, st.runs, next)

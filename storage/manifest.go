@@ -22,8 +22,9 @@ type manifest struct {
 	Received   core.Time     `json:"received"` // of the newest batch in the files
 	NextFile   uint64        `json:"nextFile"` // numbers of files are given once
 	NextSeries index.ID      `json:"nextSeries"`
-	Generation uint64        `json:"generation"` // of the first samples that are in no file
-	Files      []fileEntry   `json:"files"`      // of each kind from old to new
+	Generation uint64        `json:"generation"`        // of the first samples that are in no file
+	Unknown    index.ID      `json:"unknown,omitempty"` // series below it may be missing in the index, since a run of it was lost: their samples are kept
+	Files      []fileEntry   `json:"files"`             // of each kind from old to new
 	Graves     []graveEntry  `json:"graves,omitempty"`
 	Edits      []edit        `json:"edits,omitempty"`
 	Counters   counters      `json:"counters"`
@@ -136,7 +137,7 @@ func readManifest(fs vfs.FS, dir, name string) (m manifest, err error) {
 		return empty, errManifest
 	}
 	if v := le.Uint32(b[8:]); v != manifestVersion {
-		return empty, fmt.Errorf("storage: manifest of version %d: this program reads version %d", v, manifestVersion)
+		return empty, fmt.Errorf("storage: %w: %s has version %d, this program reads version %d", errVersion, name, v, manifestVersion)
 	}
 	body := b[manifestHeader:]
 	if uint64(le.Uint32(b[12:])) != uint64(len(body)) || le.Uint32(b[16:]) != crc32.Checksum(body, castagnoli) {
@@ -169,7 +170,10 @@ func manifestOf(fs vfs.FS, dir string) (m manifest, used string, err error) {
 	return m, "", err
 }
 
-var errManifest = errors.New("storage: the manifest is damaged")
+var (
+	errManifest = errors.New("storage: the manifest is damaged")
+	errVersion  = errors.New("the manifest is of a later release")
+)
 
 // readAll returns a whole file of at most limit bytes.
 func readAll(fs vfs.FS, path string, limit int64) ([]byte, error) {

@@ -83,10 +83,10 @@ func (st *state) rekey(ids []index.ID, change func(*core.SeriesKey)) {
 		canonical := key.Append(nil)
 		st.index.Rename(id, string(canonical))
 		if old := st.active.get(id); old != nil {
-			s := st.enter(id, canonical) // readers hold the old one
+			s := st.newSeries(id, canonical) // readers hold the old one
 			old.mu.Lock()
-			s.head = old.head
-			old.head = head{}
+			s.head, old.head = old.head, head{}
+			st.active.set(id, s)
 			old.mu.Unlock()
 		}
 	}

@@ -43,8 +43,8 @@ type Options struct {
 // DefaultRingBytes holds some seconds of a busy edge box, or a rule engine's pause for one large query, in 3 % of 512 MB.
 const DefaultRingBytes = 16 << 20
 
-// DefaultFlushBytes is some four million samples, which are replayed in a second at the next start; while they are written, as much again may come in.
-const DefaultFlushBytes = 64 << 20
+// DefaultFlushBytes is some two million samples, which are replayed in half a second at the next start; while they are written, as much again may come in.
+const DefaultFlushBytes = 32 << 20
 
 // DefaultDiskLow is room for a flush and for the journal meanwhile.
 const DefaultDiskLow = 64 << 20

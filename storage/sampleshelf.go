@@ -35,7 +35,7 @@ func (s sampleShelf) write(w io.Writer) error {
 	out := samples.NewWriter(w, v.frozen.number, v.frozen.number)
 	var b core.Block
 	for one := range v.frozen.all() {
-		if !s.db.index.Alive(one.id) {
+		if s.db.dead(one.id) {
 			continue
 		}
 		one.copyTo(&b, window{Range: core.AllTime, versions: !one.numbersAlone(), most: math.MaxInt})
@@ -93,7 +93,7 @@ func (db *DB) mergeSamples(w io.Writer, list []*sampleFile) error {
 		if err != nil {
 			return err
 		}
-		if !db.index.Alive(index.ID(id)) {
+		if db.dead(index.ID(id)) {
 			continue
 		}
 		if err := m.series(id); err != nil {

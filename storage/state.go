@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -17,6 +18,7 @@ import (
 type state struct {
 	index   *index.Index // nil until its runs are open
 	runs    []*index.Run // of the index, until then
+	unknown index.ID     // below it there may be series that the index does not know, since a run was lost
 	catalog *catalog
 	msgs    *messages
 	props   *properties
@@ -37,6 +39,7 @@ type state struct {
 	// Scratch of the appender.
 	ids     []index.ID
 	times   []core.Time
+	grouped grouped
 	scratch []*series // what resolved is, unless that came with the keys
 }
 
@@ -64,6 +67,8 @@ func (st *state) shelves(db *DB) []shelf {
 
 // load completes the state when its files are open.
 func (st *state) load(report *Report) error {
+	sortByAge(&st.views, report)
+	sortByAge(&st.msgs.views, report)
 	v := st.views.acquire()
 	defer st.views.release(v)
 	for _, f := range v.files {
@@ -237,23 +242,96 @@ func (st *state) deleteSamples(d core.SeriesDelete) {
 	}
 }
 
-// write stores the samples. Samples of one series that follow each other share a lock.
+// write stores the samples.
 func (st *state) write(b *core.Batch, keys *encoder) {
 	if b.Samples.Len() == 0 {
 		return
 	}
 	st.lookup(keys)
+	if s := &b.Samples; len(s.Texts)+len(s.Decimals)+len(s.Versions) == 0 {
+		st.writeNumbers(b, keys)
+		return
+	}
 	in := sides{batch: &b.Samples}
 	for i := 0; i < b.Samples.Len(); {
-		ref := b.Samples.Series[i]
-		s := st.resolved[ref]
-		if s == nil {
-			s = st.resolve(keys, ref)
-			st.catalog.ensureMetric(s.metric, s.key.Metric, in.versioningOf(i), b.Received)
-			st.catalog.ensureEntity(s.entity, s.key.Entity, b.Received)
-		}
+		s := st.of(b, keys, b.Samples.Series[i], in.versioningOf(i))
 		i = st.writeRun(s, &in, i, b.Received)
 	}
+}
+
+// of returns the series of a key of the batch, made with its metric and entity when there is none.
+func (st *state) of(b *core.Batch, keys *encoder, ref uint32, v versioning) *series {
+	s := st.resolved[ref]
+	if s == nil {
+		s = st.resolve(keys, ref)
+		st.catalog.ensureMetric(s.metric, s.key.Metric, v, b.Received)
+		st.catalog.ensureEntity(s.entity, s.key.Entity, b.Received)
+	}
+	return s
+}
+
+// grouped is the samples of a batch by series: those of key r are from ends[r-1] to ends[r]. The appender's scratch.
+type grouped struct {
+	ends   []uint32
+	times  []core.Time
+	values []float64
+}
+
+// writeNumbers stores samples that are numbers alone, each series at once: a client sends ten series a line, and to change between them with each sample
+// costs several times as much as to copy the columns.
+func (st *state) writeNumbers(b *core.Batch, keys *encoder) {
+	g, in := &st.grouped, &b.Samples
+	n := in.Len()
+	g.ends = slices.Grow(g.ends[:0], len(b.Keys)+1)[:len(b.Keys)+1]
+	clear(g.ends)
+	for _, ref := range in.Series {
+		if g.ends[ref+1]++; g.ends[ref+1] == 1 {
+			st.of(b, keys, ref, notVersioned) // in the order in which they come, which is that of their numbers
+		}
+	}
+	for r := 1; r < len(g.ends); r++ {
+		g.ends[r] += g.ends[r-1]
+	}
+	g.times, g.values = slices.Grow(g.times[:0], n)[:n], slices.Grow(g.values[:0], n)[:n]
+	for i, ref := range in.Series {
+		at := g.ends[ref]
+		g.ends[ref]++
+		v := in.Values[i]
+		if in.Flags[i]&core.HasValue == 0 {
+			v = math.NaN()
+		}
+		g.times[at], g.values[at] = in.Times[i], v
+	}
+	from := uint32(0)
+	for ref := range b.Keys {
+		if to := g.ends[ref]; from < to {
+			st.writeColumns(st.resolved[ref], g.times[from:to], g.values[from:to], b.Received)
+			from = to
+		}
+	}
+}
+
+// writeColumns stores numbers of one series.
+func (st *state) writeColumns(s *series, times []core.Time, values []float64, now core.Time) {
+	versioned := s.metric.doc.Load().Versioned
+	if slices.Min(times) <= st.older && (versioned || !st.plain(s)) {
+		st.revive(s, times)
+	}
+	bytes := int64(sampleBytes * len(times))
+	s.mu.Lock()
+	if versioned {
+		for i, t := range times {
+			w := write{time: t, value: values[i], flags: core.HasValue, version: &version{written: now}}
+			s.head.put(w)
+			bytes += w.bytes() - sampleBytes
+		}
+	} else {
+		s.head.putNumbers(times, values)
+	}
+	s.mu.Unlock()
+	last := slices.Max(times)
+	st.active.note(last, int64(len(times)), bytes)
+	st.written(s, last)
 }
 
 // writeRun writes sample i and those behind it that are of the same series, and returns where the next one begins.
@@ -406,6 +484,14 @@ func (st *state) resolve(keys *encoder, ref uint32) *series {
 
 // enter makes a series of the active generation.
 func (st *state) enter(id index.ID, canonical []byte) *series {
+	s := st.newSeries(id, canonical)
+	st.active.set(id, s)
+	st.active.bytes.Add(seriesBytes + int64(len(canonical)))
+	return s
+}
+
+// newSeries makes a series that nobody sees yet.
+func (st *state) newSeries(id index.ID, canonical []byte) *series {
 	s := &series{id: id, settled: settledUnknown}
 	if old := st.views.current.Load().frozen.get(id); old != nil && string(old.key.Append(nil)) == string(canonical) {
 		s.key, s.metric, s.entity, s.measured = old.key, old.metric, old.entity, old.measured
@@ -415,8 +501,6 @@ func (st *state) enter(id index.ID, canonical []byte) *series {
 		_, kind, _, _ := s.key.Store()
 		s.measured = kind == core.Measured
 	}
-	st.active.set(id, s)
-	st.active.bytes.Add(seriesBytes + int64(len(canonical)))
 	return s
 }
 

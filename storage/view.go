@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -98,6 +101,28 @@ func (vs *views[P, F]) change(edit func(next *layers[P, F])) {
 	if old != nil {
 		vs.release(old)
 	}
+}
+
+// aged is a file that knows the generation of what is in it.
+type aged interface {
+	io.Closer
+	Generation() uint64
+}
+
+// sortByAge puts files from new to old by what is in them, when they are not so by their names: somebody has exchanged them, and the older one would override
+// the newer one.
+func sortByAge[P any, F aged](vs *views[P, F], report *Report) {
+	newerFirst := func(a, b *held[F]) int { return cmp.Compare(b.file.Generation(), a.file.Generation()) }
+	if slices.IsSortedFunc(vs.current.Load().files, newerFirst) {
+		return
+	}
+	vs.change(func(next *layers[P, F]) {
+		next.files = slices.Clone(next.files)
+		slices.SortStableFunc(next.files, newerFirst)
+		for _, f := range next.files {
+			report.addDamage(fmt.Sprintf("%s has been exchanged with another file: their order was restored by what is in them", f.entry.base()))
+		}
+	})
 }
 
 // grave is a range of a series that was deleted from all generations before one.
