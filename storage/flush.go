@@ -229,6 +229,10 @@ func (db *DB) freeze() bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	p := &frozen{}
+	for _, err := range db.state.faults {
+		db.opts.Log("storage: a write could not build on what is stored: " + err.Error())
+	}
+	db.state.faults = nil
 	db.state.stamp()
 	for _, s := range db.flusher.shelves {
 		if s.freeze() {

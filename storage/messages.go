@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,7 @@ type messages struct {
 	// What follows is the appender's.
 
 	arrivals uint64
+	decoded  decodedBlocks
 	older    core.Time // no layer below the active part has a message after it
 	packed   []byte    // scratch
 }
@@ -168,7 +170,12 @@ func (s *messages) add(m core.Message, received core.Time) error {
 // near yields the messages from a probe on: of the active part alone when no other can have one of that time.
 func (s *messages) near(active *messagePart, probe *message, t core.Time) iter.Seq2[*message, error] {
 	if t <= s.older {
-		return s.from(probe, events.Query{Range: core.Range{Start: t, End: t + 1}})
+		return func(yield func(*message, error) bool) {
+			v := s.views.acquire()
+			defer s.views.release(v)
+			q := events.Query{Range: core.Range{Start: t, End: t + 1}, Entities: []string{probe.Entity}, Type: probe.Type}
+			s.merged(s.sources(v, probe, q, &s.decoded))(yield)
+		}
 	}
 	return func(yield func(*message, error) bool) {
 		for one := range active.from(probe) {
@@ -276,13 +283,12 @@ func (s *messages) from(start *message, q events.Query) iter.Seq2[*message, erro
 	return func(yield func(*message, error) bool) {
 		v := s.views.acquire()
 		defer s.views.release(v)
-		s.merged(v, start, q)(yield)
+		s.merged(s.sources(v, start, q, nil))(yield)
 	}
 }
 
-func (s *messages) merged(v *layers[messagePart, *events.File], start *message, q events.Query) iter.Seq2[*message, error] {
+func (s *messages) merged(sources []*messageSource) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
-		sources := s.sources(v, start, q)
 		for {
 			var best *messageSource
 			for _, src := range sources {
@@ -326,9 +332,47 @@ type messageSource struct {
 	next  int // block
 	begin *message
 	edits []edit
+	cache *decodedBlocks // nil: none
 }
 
-func (s *messages) sources(v *layers[messagePart, *events.File], start *message, q events.Query) []*messageSource {
+// decodedBlocks remembers what the appender decoded last: messages that come late come in numbers, and each has to be compared with those of its time.
+type decodedBlocks struct {
+	known [8]struct {
+		file  *events.File
+		block int
+		page  []*message
+	}
+	next int
+}
+
+// read returns the messages of a block, which must not be changed.
+func (d *decodedBlocks) read(f *events.File, block int) ([]*message, error) {
+	if d != nil {
+		for i := range d.known {
+			if k := &d.known[i]; k.file == f && k.block == block {
+				return k.page, nil
+			}
+		}
+	}
+	records, err := f.Read(block)
+	if err != nil {
+		return nil, err
+	}
+	all, page := make([]message, len(records)), make([]*message, len(records))
+	for i := range records {
+		r := &records[i]
+		all[i] = message{Message: r.Message, arrival: r.Arrival, received: r.Received}
+		page[i] = &all[i]
+	}
+	if d != nil {
+		k := &d.known[d.next]
+		k.file, k.block, k.page = f, block, page
+		d.next = (d.next + 1) % len(d.known)
+	}
+	return page, nil
+}
+
+func (s *messages) sources(v *layers[messagePart, *events.File], start *message, q events.Query, cache *decodedBlocks) []*messageSource {
 	var list []*messageSource
 	for _, part := range [...]*messagePart{v.active, v.frozen} {
 		if part == nil {
@@ -341,7 +385,7 @@ func (s *messages) sources(v *layers[messagePart, *events.File], start *message,
 		list = append(list, src)
 	}
 	for _, f := range v.files {
-		src := &messageSource{file: f.file, query: q, begin: start, edits: s.edits.of(f.file.Generation())}
+		src := &messageSource{file: f.file, query: q, begin: start, edits: s.edits.of(f.file.Generation()), cache: cache}
 		if len(src.edits) > 0 { // names in the file are not those that are asked for
 			src.query.Entities = nil
 		}
@@ -355,11 +399,11 @@ func (src *messageSource) head() *message { return src.page[src.at] }
 // fill sees to it that the source has a message, unless it has no more.
 func (src *messageSource) fill() (bool, error) {
 	for src.at == len(src.page) {
-		src.at, src.page = 0, src.page[:0]
 		if src.part != nil {
 			if src.from == nil {
 				return false, nil
 			}
+			src.at, src.page = 0, src.page[:0]
 			src.fromMemory()
 		} else if src.next == len(src.file.Blocks()) {
 			return false, nil
@@ -392,24 +436,22 @@ func (src *messageSource) fromMemory() {
 func (src *messageSource) fromFile() error {
 	b := &src.file.Blocks()[src.next]
 	src.next++
+	src.at, src.page = 0, nil // a page may be one that the cache has
 	if b.Oldest >= src.query.Range.End || !b.MayMatch(&src.query) {
 		if b.Newest < src.query.Range.Start {
 			src.next = len(src.file.Blocks())
 		}
 		return nil
 	}
-	records, err := src.file.Read(src.next - 1)
+	page, err := src.cache.read(src.file, src.next-1)
 	if err != nil {
 		return err
 	}
-	all := make([]message, len(records))
-	for i := range records {
-		r := &records[i]
-		all[i] = message{Message: r.Message, arrival: r.Arrival, received: r.Received}
-		src.page = append(src.page, &all[i])
+	src.page = page[sort.Search(len(page), func(i int) bool { return compareMessages(page[i], src.begin) >= 0 }):]
+	if len(src.edits) > 0 {
+		src.page = slices.Clone(page)
+		src.edit()
 	}
-	src.edit()
-	src.skip()
 	return nil
 }
 
@@ -472,7 +514,7 @@ func (s *messages) writeTo(w io.Writer, v *layers[messagePart, *events.File], ol
 	live := s.live()
 	var r events.Record
 	start := message{Message: core.Message{Time: core.MaxTime}}
-	for m, err := range s.merged(v, &start, events.Query{Range: core.AllTime}) {
+	for m, err := range s.merged(s.sources(v, &start, events.Query{Range: core.AllTime}, nil)) {
 		if err != nil {
 			return err
 		}
