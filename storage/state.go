@@ -34,6 +34,7 @@ type state struct {
 	older    core.Time   // no layer below the active generation has a sample after it
 	removals uint64      // series that were removed, and freezes: what was resolved before one may be gone
 	resolved []*series   // of the batch that was applied last, by key; nil for a key without samples
+	scanner  *scanner    // see stored
 	faults   []error     // of older layers, met while writing; the worker reports them
 
 	// Scratch of the appender.
@@ -111,6 +112,7 @@ func (st *state) unwritten() int64 {
 // properties, alerts. The caller has dropped replays and checked the documents, and laid out the keys of b; an error is a record that could not be
 // applied, and the others were.
 func (st *state) apply(b *core.Batch, keys *encoder) error {
+	defer st.letGo()
 	var errs []error
 	note := func(err error) {
 		if err != nil {
@@ -171,8 +173,7 @@ func (st *state) change(c core.DocChange, now core.Time) error {
 }
 
 func (st *state) dropAll(ids []index.ID) {
-	sc, done := st.look()
-	defer done()
+	sc := st.stored()
 	for _, id := range ids {
 		key, known := st.keyOf(sc.view, id, nil)
 		last, some, err := sc.newest(id)
@@ -184,13 +185,31 @@ func (st *state) dropAll(ids []index.ID) {
 	}
 }
 
-// look returns a scanner of the current view for the appender, and what gives both back.
+// look returns a scanner of the current view, and what gives both back.
 func (st *state) look() (*scanner, func()) {
 	v := st.views.acquire()
 	sc := newScanner(v, st)
 	return sc, func() {
 		sc.close()
 		st.views.release(v)
+	}
+}
+
+// stored returns the scanner that serves the appender until the batch is applied: it remembers where in the files the series before was.
+func (st *state) stored() *scanner {
+	if st.scanner == nil {
+		st.scanner = newScanner(st.views.acquire(), st)
+	}
+	return st.scanner
+}
+
+// letGo gives back what stored took.
+func (st *state) letGo() {
+	if st.scanner != nil {
+		v := st.scanner.view
+		st.scanner.close()
+		st.views.release(v)
+		st.scanner = nil
 	}
 }
 
@@ -219,8 +238,7 @@ func (st *state) deleteSamples(d core.SeriesDelete) {
 	if id == index.None {
 		return
 	}
-	sc, done := st.look()
-	defer done()
+	sc := st.stored()
 	before, had, err := sc.newest(id)
 	st.fault(err)
 	st.fault(sc.open(id, window{Range: d.Range}))
@@ -370,8 +388,7 @@ func (st *state) settle(s *series) {
 	if s.settled != settledUnknown {
 		return
 	}
-	sc, done := st.look()
-	defer done()
+	sc := st.stored()
 	s.settled, s.plain = settledNone, true
 	if err := sc.open(s.id, window{Range: core.AllTime}); err != nil {
 		st.fault(err)
@@ -403,8 +420,7 @@ func (st *state) revive(s *series, times []core.Time) {
 		return
 	}
 	slices.Sort(st.times)
-	sc, done := st.look()
-	defer done()
+	sc := st.stored()
 	w := window{Range: core.Range{Start: st.times[0], End: st.times[len(st.times)-1] + 1}, versions: true}
 	if err := sc.open(s.id, w); err != nil {
 		st.fault(err)
