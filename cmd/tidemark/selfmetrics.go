@@ -361,23 +361,43 @@ func labels(tags core.Tags) string {
 
 // countedReader counts what requests read.
 type countedReader struct {
-	core.Reader
+	*storage.DB
 	series, samples, properties, records, messages, texts atomic.Uint64
 }
 
 func (r *countedReader) Series(ctx context.Context, q core.SeriesQuery) iter.Seq2[core.Block, error] {
 	r.series.Add(1)
-	return counted(r.Reader.Series(ctx, q), &r.samples, func(b core.Block) int { return len(b.Times) })
+	return counted(r.DB.Series(ctx, q), &r.samples, func(b core.Block) int { return len(b.Times) })
 }
 
 func (r *countedReader) Properties(ctx context.Context, q core.PropertyQuery) iter.Seq2[core.PropertyRecord, error] {
 	r.properties.Add(1)
-	return counted(r.Reader.Properties(ctx, q), &r.records, one)
+	return counted(r.DB.Properties(ctx, q), &r.records, one)
 }
 
 func (r *countedReader) Messages(ctx context.Context, q core.MessageQuery) iter.Seq2[core.Message, error] {
 	r.messages.Add(1)
-	return counted(r.Reader.Messages(ctx, q), &r.texts, one)
+	return counted(r.DB.Messages(ctx, q), &r.texts, one)
+}
+
+// Scan counts what is read in pieces, be it by their statistics alone.
+func (r *countedReader) Scan(ctx context.Context, q core.SeriesQuery, visit func(int, core.SeriesKey, iter.Seq2[core.Piece, error]) error) error {
+	r.series.Add(1)
+	return r.DB.Scan(ctx, q, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+		return visit(n, key, counted(pieces, &r.samples, pieceSamples))
+	})
+}
+
+// pieceSamples counts the numbers of a piece.
+func pieceSamples(p core.Piece) int {
+	if p.Stats != nil {
+		return int(p.Stats.Count)
+	}
+	b, err := p.Rows()
+	if err != nil {
+		return 0 // the reader meets the error as well
+	}
+	return len(b.Times)
 }
 
 func one[T any](T) int { return 1 }

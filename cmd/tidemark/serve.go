@@ -143,12 +143,12 @@ func serve(ctx context.Context, c Config) (err error) {
 	pipe.Watch(engine)
 	follower.Store(engine)
 
-	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{Reader: db}, engine: engine, sessions: users.Sessions, doors: ports.values, now: clock, data: c.Data, rebuilt: report.Duration}
+	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{DB: db}, engine: engine, sessions: users.Sessions, doors: ports.values, now: clock, data: c.Data, rebuilt: report.Duration}
 	ports.Connect(network.Deps{Ingest: pipe, Catalog: db, Grants: users.Grants, Parser: parsers, Reader: db})
 	self := selfmetrics.New(selfOptions(c, meters, pipe, clock, log))
 
 	handler := api.New(api.Deps{ // 6. the doors
-		Ingest: pipe, Reader: db, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
+		Ingest: pipe, Reader: meters.reads, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
 		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Calendars: days.list, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs, Spool: waiting,
 		Storage: storageDoor{db, c.BackupDir}, BackupDir: c.BackupDir,
 		Limits: c.limits(), Health: healthOf(report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
