@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -77,11 +78,11 @@ func (c *call) searchCount(name string, fallback, least int) (int, error) {
 	if text == "" {
 		return fallback, nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < int64(least) {
 		return 0, core.Errorf(core.Invalid, "IllegalArgumentException: %s must be a whole number of at least %d, not %s", name, least, excerpt(text))
 	}
-	return n, nil
+	return int(min(n, math.MaxInt)), nil // more than 32 bits of records are as many as there can be
 }
 
 // searchable yields the series that the caller may read, as the store has them.
