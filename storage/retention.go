@@ -85,8 +85,11 @@ func (s sampleShelf) expired() (merge, bool) {
 			if entry.ID != last {
 				last, kept = entry.ID, e.kept(index.ID(entry.ID))
 			}
-			if entry.Last < kept.Start {
+			switch {
+			case entry.Last < kept.Start:
 				gone += entry.Bytes()
+			case entry.First < kept.Start: // about so much of it
+				gone += int64(float64(entry.Bytes()) * float64(kept.Start-entry.First) / float64(entry.Last-entry.First+1))
 			}
 		}
 		if !f.spoiled && gone > 0 && gone >= f.file.Size()/worthRewriting {

@@ -71,7 +71,7 @@ func (s sampleShelf) plan() (merge, bool) {
 
 func (s sampleShelf) whole() (merge, bool) {
 	list := s.db.views.current.Load().files
-	if len(list) == 0 || len(list) == 1 && !s.db.graves.any() {
+	if len(list) == 0 || len(list) == 1 && !s.db.graves.any() && !s.db.expiry().any {
 		return merge{}, false
 	}
 	return s.merging(list), true

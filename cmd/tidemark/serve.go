@@ -163,6 +163,7 @@ func serve(ctx context.Context, c Config) (err error) {
 	g.Go("rules", engine.Run)
 	g.Go("self-metrics", self.Run)
 	g.Go("messages", db.ExpireMessages)
+	g.Go("retention", retention(db, pipe, log))
 	g.Go("network", ports.Run)
 	g.Go("uploads", handler.WorkUploads)
 	g.Go("plugins", host.Run)
