@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,8 +28,6 @@ import (
 	"github.com/tidemark-db/tidemark/rules"
 	"github.com/tidemark-db/tidemark/rules/outbox"
 	"github.com/tidemark-db/tidemark/storage"
-	"github.com/tidemark-db/tidemark/storage/journal"
-	"github.com/tidemark-db/tidemark/storage/vfs"
 	"github.com/tidemark-db/tidemark/wasm"
 )
 
@@ -88,38 +84,20 @@ func serve(ctx context.Context, c Config) (err error) {
 	defer cancel()
 	closeLast := func(closer func(context.Context) error) { err = errors.Join(err, closer(closing)) }
 
-	days, listener, err := begin(c, log) // 1. a port in use is said before anything is written
+	days, listener, ports, err := begin(c, log) // 1. a port in use is said before anything is written
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	ports, err := openDoors(c, log)
-	if err != nil {
-		return err
-	}
 	defer ports.Close()
-	tuneMemory(c)
 
-	var follower atomic.Pointer[rules.Engine]
-	options := storageOptions(c)
-	options.Log = func(text string) { log.Info(text) }
-	options.Hold = func() core.Position {
-		if engine := follower.Load(); engine != nil {
-			return engine.Needs()
-		}
-		return 0 // nobody knows yet: keep all
-	}
-	db, report, err := openStorage(ctx, c.Data, options, log) // 2. the log and the state
+	store, err := openDatabase(ctx, c, log) // 2. the log and the state
 	if err != nil {
 		return err
 	}
-	defer closeLast(db.Close)
-	waiting, err := openSpool(vfs.OS{}, c.Data)
-	if err != nil {
-		return err
-	}
-	log.Info("storage: " + report.String())
+	defer closeLast(store.Close)
 
+	db := store.DB
 	access := auth.NewWatch(db)
 	pipe := ingest.New(access, db, ingest.Options{RulesWait: c.RulesWait, MaxRecords: int(c.Records), Logger: log}) // 3. the only writer
 	users := auth.New(db, pipe, userOptions(c, access, clock, log))
@@ -141,17 +119,17 @@ func serve(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	pipe.Watch(engine)
-	follower.Store(engine)
+	store.follower.Store(engine)
 
-	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{DB: db}, engine: engine, sessions: users.Sessions, doors: ports.values, now: clock, data: c.Data, rebuilt: report.Duration}
+	meters := &instruments{db: db, pipe: pipe, reads: &countedReader{DB: db}, engine: engine, sessions: users.Sessions, doors: ports.values, now: clock, data: c.Data, rebuilt: store.report.Duration}
 	ports.Connect(network.Deps{Ingest: pipe, Catalog: db, Grants: users.Grants, Parser: parsers, Reader: db})
 	self := selfmetrics.New(selfOptions(c, meters, pipe, clock, log))
 
 	handler := api.New(api.Deps{ // 6. the doors
 		Ingest: pipe, Reader: meters.reads, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
-		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Calendars: days.list, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs, Spool: waiting,
+		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Calendars: days.list, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs, Spool: store.uploads,
 		Storage: storageDoor{db, c.BackupDir}, BackupDir: c.BackupDir,
-		Limits: c.limits(), Health: healthOf(report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
+		Limits: c.limits(), Health: healthOf(store.report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})
 	server, doors, err := webServer(c, meters.serving(handler), listener, log)
@@ -180,16 +158,21 @@ func serve(ctx context.Context, c Config) (err error) {
 }
 
 // begin does what may turn out to be impossible as configured.
-func begin(c Config, log *slog.Logger) (*calendars, net.Listener, error) {
+func begin(c Config, log *slog.Logger) (*calendars, net.Listener, *networkDoors, error) {
+	tuneMemory(c)
 	days, err := openCalendars(c, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	listener, err := net.Listen("tcp", c.HTTP)
 	if err != nil {
-		return nil, nil, usageError{fmt.Errorf("cannot listen on %s: %w: choose another address with --http", c.HTTP, err)}
+		return nil, nil, nil, usageError{fmt.Errorf("cannot listen on %s: %w: choose another address with --http", c.HTTP, err)}
 	}
-	return days, listener, nil
+	ports, err := openDoors(c, log)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, listener.Close())
+	}
+	return days, listener, ports, nil
 }
 
 // openEngine opens the rule engine with its settings. Faults in files are told; the rules without faults run.
@@ -258,31 +241,6 @@ func logLevel(name string) slog.Level {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(name)) // checked with the settings
 	return level
-}
-
-// maxSeconds is what a duration holds: 292 years.
-const maxSeconds = int64(math.MaxInt64 / time.Second)
-
-func storageOptions(c Config) storage.Options {
-	o := storage.Options{FlushBytes: flushBytes(c), FlushAge: c.FlushAge, DiskBytes: c.Disk, DiskLow: c.DiskLow, RetentionBytes: c.Retention, Zone: c.Zone, Versions: int(c.Versions), MessageRetention: time.Duration(min(c.MessageTTL, maxSeconds)) * time.Second}
-	switch c.Sync {
-	case "always":
-		o.Sync = journal.Always
-	case "never":
-		o.Sync = journal.Never
-	default:
-		o.Sync = journal.Interval
-		o.SyncInterval, _ = time.ParseDuration(c.Sync) // checked with the settings
-	}
-	return o
-}
-
-// flushBytes is the share of recent data in the memory budget: up to three times as much waits while the disk is slow.
-func flushBytes(c Config) int64 {
-	if c.Flush > 0 {
-		return c.Flush
-	}
-	return min(max(c.Memory/16, 4<<20), storage.DefaultFlushBytes)
 }
 
 // Shares of the memory budget that do not lie on the Go heap.
