@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
-	"github.com/tidemark-db/tidemark/storage/events"
 	"github.com/tidemark-db/tidemark/storage/index"
 	"github.com/tidemark-db/tidemark/storage/journal"
-	"github.com/tidemark-db/tidemark/storage/samples"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/table"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
@@ -358,10 +357,9 @@ func (db *DB) mergeOne(ctx context.Context) (bool, error) {
 
 // isDamage reports whether err says that something stored cannot be read, which another try does not change.
 func isDamage(err error) bool {
-	var inSamples *samples.DamageError
-	var inMessages *events.DamageError
+	var inFile *sealed.DamageError
 	var inTable *table.DamageError
-	return errors.As(err, &inSamples) || errors.As(err, &inMessages) || errors.As(err, &inTable) || errors.Is(err, index.ErrDamaged)
+	return errors.As(err, &inFile) || errors.As(err, &inTable) || errors.Is(err, index.ErrDamaged)
 }
 
 // removeFile removes a file that is in no manifest any more. What a crash leaves of such files, the next Open removes.

@@ -41,7 +41,7 @@ func (db *DB) find(ctx context.Context, v *view, q core.SeriesQuery) iter.Seq2[f
 		tags := newTagFilters(q.Tags)
 		var env filter.TagsEnv
 		faults := db.index.Faults()
-		ids := db.index.Select(q.Metric, entities.names())
+		ids := db.index.Select(q.Metric, entities.withSeries())
 		for n, canonical := range db.index.Keys(ids) {
 			if err := cmp.Or(entities.err, ctx.Err()); err != nil {
 				yield(found{}, err)

@@ -123,6 +123,27 @@ func (s *selection) names() []string {
 	return slices.Compact(names)
 }
 
+// withSeries is names for what is found in the index: patterns that begin with a text become the names that do, as far as they have series.
+func (s *selection) withSeries() []string {
+	if len(s.patterns) == 0 {
+		return s.names()
+	}
+	names := append([]string{}, s.filter.Names...) // never nil, which stands for all
+	for _, p := range s.patterns {
+		prefix := p.Prefix()
+		if prefix == "" {
+			return nil
+		}
+		for name := range s.world.index.Entities(prefix) {
+			if p.Match(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (s *selection) match(entity string) bool {
 	if s.known == nil {
 		return true

@@ -57,6 +57,8 @@ func newState(opts Options, m manifest) *state {
 	}
 	st.catalog.versions = opts.Versions
 	st.graves.byID = newGraves(m.Graves)
+	st.views.failed = func(err error) { opts.Log("storage: a file that is not in use any more: " + err.Error()) }
+	st.msgs.views.failed = st.views.failed
 	st.views.change(func(next *view) { next.active = st.active })
 	return st
 }

@@ -56,7 +56,7 @@ type views[P any, F io.Closer] struct {
 	mu      sync.Mutex // a leaf; held while layers are made from those before
 	current atomic.Pointer[layers[P, F]]
 	live    atomic.Int64    // layers that somebody holds, the current ones included
-	failed  func(err error) // told of files that could not be closed or removed; nil: nobody is
+	failed  func(err error) // told of files that could not be closed or removed; set before there are any
 }
 
 // acquire returns the current layers, to be given back with release.
@@ -76,7 +76,7 @@ func (vs *views[P, F]) release(v *layers[P, F]) {
 	}
 	vs.live.Add(-1)
 	for _, f := range v.files {
-		if err := f.release(); err != nil && vs.failed != nil {
+		if err := f.release(); err != nil {
 			vs.failed(err)
 		}
 	}

@@ -32,10 +32,10 @@ core/sql/plan: core core/dates core/filter core/sql/ast
 core/sql/exec: core core/calc core/dates core/sql/plan
 core/sql: core core/sql/ast core/sql/parse core/sql/plan core/sql/exec
 core/api: core core/auth core/chart core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/webhook
-storage/journal storage/index storage/table: storage/vfs
-storage/events: core storage/vfs
-storage/samples: core storage/vfs storage/chunk
-storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index storage/table storage/events storage/samples
+storage/journal storage/index storage/table storage/sealed: storage/vfs
+storage/events: core storage/vfs storage/sealed
+storage/samples: core storage/vfs storage/chunk storage/sealed
+storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index storage/table storage/events storage/samples storage/sealed
 rules/outbox: core
 rules: core core/calc core/command core/dates core/filter core/glob rules/outbox
 rules/rulestest: core core/command core/dates core/filter core/glob core/memstore rules rules/outbox

@@ -3,7 +3,6 @@ package events
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
@@ -23,8 +23,7 @@ func Check(fs vfs.FS, path string) iter.Seq2[*Block, error] {
 			yield(nil, err)
 			return
 		}
-		c := checker{f: f, yield: yield, next: headerSize}
-		c.header()
+		c := checker{f: f, yield: yield, next: sealed.HeaderSize}
 		c.ends()
 		for i := 0; i < len(f.blocks) && !c.stopped; i++ {
 			c.block(i)
@@ -58,37 +57,25 @@ func (c *checker) say(b *Block, err error) {
 // fault reports something that is wrong at an offset; nil is nothing.
 func (c *checker) fault(offset int64, err error) {
 	if err != nil {
-		c.say(nil, &DamageError{c.f.path, offset, err})
+		c.say(nil, c.f.f.Damage(offset, err))
 	}
 }
 
-func (c *checker) header() {
-	want := binary.LittleEndian.AppendUint32([]byte(magic), version)
-	c.fault(0, c.f.m.View(0, headerSize, func(b []byte) error {
-		if !bytes.Equal(b, append(want, 0, 0, 0, 0)) {
-			return errors.New("the header is not that of a file of messages")
-		}
-		return nil
-	}))
-}
-
-// ends verifies the copies of the directory and of the tail, of which Open needs one each.
+// ends verifies the header, and both copies of the directory and of the tail.
 func (c *checker) ends() {
-	t := &c.f.tail
-	for i := range int64(2) {
-		at := c.f.size - tailSize*(2-i)
-		c.fault(at, c.f.m.View(at, tailSize, func(b []byte) error {
-			_, err := parseTail(b, c.f.size)
+	c.f.f.Check(sealed.Ends{
+		Tail: func(b []byte) error {
+			_, err := parseTail(b, c.f.f.Size)
 			return err
-		}))
-		at = t.directory + i*int64(t.length)
-		c.fault(at, c.f.m.View(at, int64(t.length), func(b []byte) error {
-			if checksum(b) != t.sum {
+		},
+		Directory: c.f.directory,
+		Content: func(b []byte) error {
+			if sealed.Checksum(b) != c.f.tail.sum {
 				return errors.New("a copy of the directory does not match its checksum")
 			}
 			return nil
-		}))
-	}
+		},
+	}, func(err error) { c.say(nil, err) })
 }
 
 // block verifies a block.
@@ -97,7 +84,7 @@ func (c *checker) block(i int) {
 	records, err := c.f.Read(i)
 	if err == nil {
 		if err = c.content(b, records); err != nil {
-			err = &DamageError{c.f.path, b.offset, err}
+			err = c.f.f.Damage(b.offset, err)
 		}
 		c.last = &records[len(records)-1]
 	}
@@ -153,9 +140,9 @@ func (c *checker) totals() {
 	case c.next != t.directory:
 		c.fault(c.next, fmt.Errorf("%d bytes in front of the directory", t.directory-c.next))
 	case c.messages != t.messages || t.old > t.generation:
-		c.fault(c.f.size-tailSize, fmt.Errorf("the end of the file tells of %d messages of the generations %d to %d, and %d were found", t.messages, t.old, t.generation, c.messages))
+		c.fault(c.f.f.Size-tailSize, fmt.Errorf("the end of the file tells of %d messages of the generations %d to %d, and %d were found", t.messages, t.old, t.generation, c.messages))
 	case n > 0 && (c.f.blocks[0].Newest != t.newest || c.f.blocks[n-1].Oldest != t.oldest):
-		c.fault(c.f.size-tailSize, errors.New("the end of the file is wrong about the times of its messages"))
+		c.fault(c.f.f.Size-tailSize, errors.New("the end of the file is wrong about the times of its messages"))
 	}
 }
 
@@ -169,7 +156,7 @@ func Dump(w io.Writer, f *File, message func(*Record) string) error {
 		}
 	}
 	t := &f.tail
-	printf("messages of %d bytes, version %d: %d messages in %d blocks, times %d down to %d, generations %d to %d\n", f.size, version, t.messages, len(f.blocks),
+	printf("messages of %d bytes, version %d: %d messages in %d blocks, times %d down to %d, generations %d to %d\n", f.f.Size, version, t.messages, len(f.blocks),
 		t.newest, t.oldest, t.old, t.generation)
 	for i := range f.blocks {
 		b := &f.blocks[i]

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
@@ -96,8 +97,8 @@ func TestCheckComparesTheDirectory(t *testing.T) {
 			}
 		}
 		w.flush()
-		r := reader{b: w.directory}
-		b := r.block(w.offset)
+		r := sealed.Reader{Rest: w.directory}
+		b := parseBlock(&r, w.offset)
 		lie(&b)
 		w.directory = b.append(nil)
 		if err := w.Close(); err != nil {

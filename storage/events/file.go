@@ -10,90 +10,51 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
 // File is an open file. All methods may be called concurrently.
 type File struct {
-	path   string
-	m      vfs.Mapping
-	size   int64
+	f      *sealed.File
 	tail   tail
 	blocks []Block
 }
 
-// DamageError says which part of a file cannot be read.
-type DamageError struct {
-	Path   string
-	Offset int64
-	Cause  error
-}
-
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("messages: %s is damaged at byte %d: %v", e.Path, e.Offset, e.Cause)
-}
-
-func (e *DamageError) Unwrap() error { return e.Cause }
-
 // Open maps the file at path and reads its directory, some hundred bytes for a thousand messages.
 func Open(fs vfs.FS, path string) (*File, error) {
-	f, err := fs.Open(path, vfs.ReadOnly)
+	f, err := kind.Open(fs, path)
 	if err != nil {
-		return nil, fmt.Errorf("messages: open: %w", err)
+		return nil, err
 	}
-	defer f.Close() // read only; the mapping outlives it
-	size, err := f.Size()
+	out := &File{f: f}
+	err = f.ReadEnds(sealed.Ends{
+		Tail: func(b []byte) (err error) {
+			out.tail, err = parseTail(b, f.Size)
+			return err
+		},
+		Directory: out.directory,
+		Content:   out.readDirectory,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("messages: size of %s: %w", path, err)
-	}
-	if size < headerSize+2*tailSize {
-		return nil, &DamageError{path, 0, fmt.Errorf("%d bytes are too few", size)}
-	}
-	m, err := f.Map(size)
-	if err != nil {
-		return nil, fmt.Errorf("messages: map %s: %w", path, err)
-	}
-	out := &File{path: path, m: m, size: size}
-	if err := out.readEnds(); err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, f.Map.Close())
 	}
 	return out, nil
 }
 
-// readEnds reads the tail and the directory, or their copies.
-func (f *File) readEnds() error {
-	parse := func(b []byte) (err error) {
-		f.tail, err = parseTail(b, f.size)
-		return err
-	}
-	at := f.size - tailSize
-	err := f.m.View(at, tailSize, parse)
-	if err != nil && f.m.View(at-tailSize, tailSize, parse) == nil {
-		err = nil
-	}
-	if err == nil {
-		at = f.tail.directory
-		err = f.m.View(at, int64(f.tail.length), f.readDirectory)
-		if err != nil && f.m.View(at+int64(f.tail.length), int64(f.tail.length), f.readDirectory) == nil {
-			err = nil
-		}
-	}
-	if err != nil {
-		return &DamageError{f.path, at, err}
-	}
-	return nil
-}
+// directory is where the directory is.
+func (f *File) directory() (offset, length int64) { return f.tail.directory, int64(f.tail.length) }
 
 func (f *File) readDirectory(b []byte) error {
-	if checksum(b) != f.tail.sum {
+	if sealed.Checksum(b) != f.tail.sum {
 		return errors.New("the directory does not match its checksum")
 	}
-	r := reader{b: b}
+	r := fields{sealed.Reader{Rest: b}}
 	var blocks []Block
-	for len(r.b) > 0 && !r.failed {
-		blocks = append(blocks, r.block(f.tail.directory))
+	for len(r.Rest) > 0 && !r.Failed {
+		blocks = append(blocks, parseBlock(&r.Reader, f.tail.directory))
 	}
-	if r.failed {
+	if r.Failed {
 		return errors.New("the directory makes no sense")
 	}
 	f.blocks = blocks
@@ -101,10 +62,10 @@ func (f *File) readDirectory(b []byte) error {
 }
 
 // Close gives the mapping back when the last view has ended.
-func (f *File) Close() error { return f.m.Close() }
+func (f *File) Close() error { return f.f.Map.Close() }
 
 // Size is the length of the file in bytes, Messages how many it holds.
-func (f *File) Size() int64      { return f.size }
+func (f *File) Size() int64      { return f.f.Size }
 func (f *File) Messages() uint64 { return f.tail.messages }
 
 // Newest is the time of the newest message.
@@ -138,8 +99,8 @@ var zips = sync.Pool{New: func() any {
 // Read decodes block i. The records share memory with each other and with nothing else.
 func (f *File) Read(i int) (records []Record, err error) {
 	b := &f.blocks[i]
-	err = f.m.View(b.offset, int64(b.length), func(raw []byte) error {
-		if binary.LittleEndian.Uint32(raw) != checksum(raw[4:]) {
+	err = f.f.Map.View(b.offset, int64(b.length), func(raw []byte) error {
+		if binary.LittleEndian.Uint32(raw) != sealed.Checksum(raw[4:]) {
 			return errors.New("a block does not match its checksum")
 		}
 		zip, ok := zips.Get().(*zstd.Decoder)
@@ -158,7 +119,7 @@ func (f *File) Read(i int) (records []Record, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, &DamageError{f.path, b.offset, err}
+		return nil, f.f.Damage(b.offset, err)
 	}
 	return records, nil
 }
@@ -168,31 +129,31 @@ func decode(body []byte, n int) ([]Record, error) {
 	if n > len(body) { // every message takes some bytes: nothing is allocated for a count that cannot be
 		return nil, errShort
 	}
-	r := reader{b: body}
+	r := fields{sealed.Reader{Rest: body}}
 	out := make([]Record, n)
 	last := core.Time(0)
 	for i := range out {
-		last += core.Time(r.varint())
+		last += core.Time(r.Varint())
 		out[i].Time = last
 	}
 	r.column(out, func(m *Record, name string) { m.Entity = name })
 	r.column(out, func(m *Record, name string) { m.Type = name })
 	r.column(out, func(m *Record, name string) { m.Source = name })
 	for i := range out {
-		out[i].Severity = core.Severity(r.u8())
+		out[i].Severity = core.Severity(r.U8())
 	}
 	for i := range out {
-		out[i].Received = out[i].Time + core.Time(r.varint())
+		out[i].Received = out[i].Time + core.Time(r.Varint())
 	}
 	arrival := uint64(0)
 	for i := range out {
-		arrival += uint64(r.varint())
+		arrival += uint64(r.Varint())
 		out[i].Arrival = arrival
 	}
 	values := r.tags(out)
 	lengths := make([]uint64, n)
 	for i := range lengths {
-		lengths[i] = r.uvarint()
+		lengths[i] = r.Uvarint()
 	}
 	at := 0
 	for i := range out {
@@ -205,34 +166,37 @@ func decode(body []byte, n int) ([]Record, error) {
 		out[i].Text = r.text(lengths[i])
 		out[i].Flags = core.Stored
 	}
-	if r.failed || len(r.b) > 0 {
+	if r.Failed || len(r.Rest) > 0 {
 		return nil, errShort
 	}
 	return out, nil
 }
 
+// fields reads the columns of a block.
+type fields struct{ sealed.Reader }
+
 var errShort = errors.New("a block ends too early or too late")
 
 // names reads a dictionary.
-func (r *reader) names() []string {
-	n := r.uvarint()
-	if n > uint64(len(r.b)) {
-		r.failed = true
+func (r *fields) names() []string {
+	n := r.Uvarint()
+	if n > uint64(len(r.Rest)) {
+		r.Failed = true
 		return nil
 	}
 	list := make([]string, n)
 	for i := range list {
-		list[i] = r.text(r.uvarint())
+		list[i] = r.text(r.Uvarint())
 	}
 	return list
 }
 
-func (r *reader) column(out []Record, set func(*Record, string)) {
+func (r *fields) column(out []Record, set func(*Record, string)) {
 	names := r.names()
 	for i := range out {
-		at := r.uvarint()
+		at := r.Uvarint()
 		if at >= uint64(len(names)) {
-			r.failed = true
+			r.Failed = true
 			return
 		}
 		set(&out[i], names[at])
@@ -240,24 +204,24 @@ func (r *reader) column(out []Record, set func(*Record, string)) {
 }
 
 // tags makes the tags of all messages and returns the lengths of their values.
-func (r *reader) tags(out []Record) (values []uint64) {
+func (r *fields) tags(out []Record) (values []uint64) {
 	names := r.names()
 	var all core.Tags
 	counts := make([]int, len(out))
 	for i := range out {
-		n := r.uvarint()
-		if n > uint64(len(r.b)) {
-			r.failed = true
+		n := r.Uvarint()
+		if n > uint64(len(r.Rest)) {
+			r.Failed = true
 			return nil
 		}
 		counts[i] = int(n)
 		for range n {
-			at := r.uvarint()
+			at := r.Uvarint()
 			if at >= uint64(len(names)) {
-				r.failed = true
+				r.Failed = true
 				return nil
 			}
-			all, values = append(all, core.Tag{Name: names[at]}), append(values, r.uvarint())
+			all, values = append(all, core.Tag{Name: names[at]}), append(values, r.Uvarint())
 		}
 	}
 	for i := range out {
@@ -269,11 +233,7 @@ func (r *reader) tags(out []Record) (values []uint64) {
 }
 
 // text returns the next n bytes as a string that shares their memory.
-func (r *reader) text(n uint64) string {
-	if n > uint64(len(r.b)) {
-		r.failed, r.b = true, nil
-		return ""
-	}
-	b := r.take(n)
+func (r *fields) text(n uint64) string {
+	b := r.Take(n)
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }

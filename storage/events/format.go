@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 )
 
 // Record is a stored message.
@@ -23,8 +23,7 @@ const (
 	magic   = "tidemsgs"
 	version = 1
 
-	headerSize = 16
-	tailSize   = 64
+	tailSize = 64
 
 	// blockRecords and blockBytes bound a block, whichever comes first: a query that wants one message decodes one block, in some tenths of a
 	// millisecond, and compression gains little beyond.
@@ -38,9 +37,11 @@ const (
 	maxNames = 48
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// kind is what a file of messages is: see there for its shape.
+var kind = sealed.Kind{Name: "messages", Magic: magic, Version: version, TailSize: tailSize}
 
-func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+// DamageError says which part of a file cannot be read.
+type DamageError = sealed.DamageError
 
 // hash is the number by which a directory entry knows a name: FNV-1a. Two names that share one cost a look at a block.
 func hash(name string) uint32 {
@@ -118,22 +119,22 @@ func (b *Block) append(dst []byte) []byte {
 	return dst
 }
 
-func (r *reader) block(limit int64) (b Block) {
-	b.offset, b.length, b.raw, b.Count = int64(r.uvarint()), int(r.uvarint()), int(r.uvarint()), int(r.uvarint())
-	b.Newest, b.Oldest, b.Received = core.Time(r.varint()), core.Time(r.varint()), core.Time(r.varint())
-	b.severities = r.u8()
+func parseBlock(r *sealed.Reader, limit int64) (b Block) {
+	b.offset, b.length, b.raw, b.Count = int64(r.Uvarint()), int(r.Uvarint()), int(r.Uvarint()), int(r.Uvarint())
+	b.Newest, b.Oldest, b.Received = core.Time(r.Varint()), core.Time(r.Varint()), core.Time(r.Varint())
+	b.severities = r.U8()
 	for _, hashes := range [...]*[]uint32{&b.entities, &b.types} {
-		n := r.uvarint()
+		n := r.Uvarint()
 		if n > maxNames {
-			r.failed = true
+			r.Failed = true
 			return b
 		}
 		for range n {
-			*hashes = append(*hashes, binary.LittleEndian.Uint32(r.take(4)))
+			*hashes = append(*hashes, r.U32())
 		}
 	}
-	if b.Count <= 0 || b.Count > maxRecords || b.offset < headerSize || b.length < 4 || b.raw < 0 || b.raw > maxBlock || b.offset > limit-int64(b.length) {
-		r.failed = true
+	if b.Count <= 0 || b.Count > maxRecords || b.offset < sealed.HeaderSize || b.length < 4 || b.raw < 0 || b.raw > maxBlock || b.offset > limit-int64(b.length) {
+		r.Failed = true
 	}
 	return b
 }
@@ -169,12 +170,12 @@ func (t *tail) append(b []byte) []byte {
 		b = le.AppendUint64(b, v)
 	}
 	b = le.AppendUint32(b, version)
-	return le.AppendUint32(b, checksum(b[start:]))
+	return le.AppendUint32(b, sealed.Checksum(b[start:]))
 }
 
 func parseTail(b []byte, size int64) (t tail, err error) {
 	le := binary.LittleEndian
-	if le.Uint32(b[60:]) != checksum(b[:60]) {
+	if le.Uint32(b[60:]) != sealed.Checksum(b[:60]) {
 		return t, errors.New("the end of the file does not match its checksum")
 	}
 	if v := le.Uint32(b[56:]); v != version {
@@ -182,49 +183,8 @@ func parseTail(b []byte, size int64) (t tail, err error) {
 	}
 	t = tail{directory: int64(le.Uint64(b)), length: le.Uint32(b[8:]), sum: le.Uint32(b[12:]), messages: le.Uint64(b[16:]),
 		newest: core.Time(le.Uint64(b[24:])), oldest: core.Time(le.Uint64(b[32:])), generation: le.Uint64(b[40:]), old: le.Uint64(b[48:])}
-	if t.directory < headerSize || t.directory+2*int64(t.length)+2*tailSize != size {
+	if t.directory < sealed.HeaderSize || t.directory+2*int64(t.length)+2*tailSize != size {
 		return t, errors.New("the directory lies outside of the file")
 	}
 	return t, nil
-}
-
-// reader takes fields off the front of bytes; after the end it gives zeroes and has failed.
-type reader struct {
-	b      []byte
-	failed bool
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.failed, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.failed, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) u8() byte { return r.take(1)[0] }
-
-var zeroes [8]byte
-
-// take returns the next n bytes, which are zeroes after the end for n up to 8, and nothing for more.
-func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.failed, r.b = true, nil
-		return zeroes[:min(n, 8)]
-	}
-	v := r.b[:n]
-	r.b = r.b[n:]
-	return v
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 )
 
 // Writer writes one file to w, front to back. It keeps one block in memory, and the directory.
@@ -34,8 +35,7 @@ func NewWriter(w io.Writer, oldest, newest uint64) (*Writer, error) {
 	}
 	out := &Writer{w: bufio.NewWriterSize(w, 256<<10), zip: zip}
 	out.total.old, out.total.generation = oldest, newest
-	header := binary.LittleEndian.AppendUint32([]byte(magic), version)
-	out.write(append(header, 0, 0, 0, 0))
+	out.write(kind.AppendHeader(nil))
 	return out, out.err
 }
 
@@ -66,7 +66,7 @@ func (w *Writer) flush() {
 	w.encode(&b)
 	b.raw = len(w.body)
 	w.packed = w.zip.EncodeAll(w.body, append(w.packed[:0], 0, 0, 0, 0))
-	binary.LittleEndian.PutUint32(w.packed, checksum(w.packed[4:]))
+	binary.LittleEndian.PutUint32(w.packed, sealed.Checksum(w.packed[4:]))
 	b.length = len(w.packed)
 	w.write(w.packed)
 	w.directory = b.append(w.directory)
@@ -205,7 +205,7 @@ func (w *Writer) write(b []byte) {
 func (w *Writer) Close() error {
 	w.flush()
 	t := &w.total
-	t.directory, t.length, t.sum = w.offset, uint32(len(w.directory)), checksum(w.directory)
+	t.directory, t.length, t.sum = w.offset, uint32(len(w.directory)), sealed.Checksum(w.directory)
 	end := t.append(nil)
 	for _, part := range [...][]byte{w.directory, w.directory, end, end} { // twice: a bad byte must not cost the file
 		w.write(part)

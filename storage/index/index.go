@@ -178,19 +178,6 @@ func (x *Index) Add(key string) ID {
 	return id
 }
 
-// Reserve makes next the lowest id that may be given, unless a higher one is already.
-func (x *Index) Reserve(next ID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.next = max(x.next, next)
-}
-
-// Restore is Add with a given id, which is not below Next.
-func (x *Index) Restore(id ID, key string) {
-	x.Reserve(id)
-	x.Add(key)
-}
-
 // Remove ends a series; its id finds nothing from then on.
 func (x *Index) Remove(id ID) {
 	x.mu.Lock()

@@ -84,12 +84,6 @@ func TestLookupAndSelect(t *testing.T) {
 	if again := x.Add(keyOf("cpu", "b", "core", "1")); again == b {
 		t.Error("an id was given twice")
 	}
-	x.Restore(50, keyOf("restored", "e"))
-	x.Reserve(60)
-	x.Reserve(3)
-	if x.Lookup([]byte(keyOf("restored", "e"))) != 50 || x.Add(keyOf("after", "e")) != 60 {
-		t.Error("the ids that were asked for were not given")
-	}
 	if !x.Rename(m, keyOf("disk", "a")) || x.Rename(b, "z\x00z\x00") {
 		t.Error("rename of a living series failed, or one of a dead one did not")
 	}

@@ -1,8 +1,6 @@
 package samples
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/chunk"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
@@ -24,8 +23,7 @@ func Check(fs vfs.FS, path string) iter.Seq2[*Entry, error] {
 			yield(nil, err)
 			return
 		}
-		c := checker{f: f, yield: yield, next: headerSize}
-		c.header()
+		c := checker{f: f, yield: yield, next: sealed.HeaderSize}
 		c.ends()
 		for i := range f.pages {
 			c.page(i)
@@ -60,37 +58,25 @@ func (c *checker) say(e *Entry, err error) {
 // fault reports something that is wrong at an offset; nil is nothing.
 func (c *checker) fault(offset int64, err error) {
 	if err != nil {
-		c.say(nil, &DamageError{c.f.path, offset, err})
+		c.say(nil, c.f.f.Damage(offset, err))
 	}
 }
 
-func (c *checker) header() {
-	want := binary.LittleEndian.AppendUint32([]byte(magic), version)
-	c.fault(0, c.f.m.View(0, headerSize, func(b []byte) error {
-		if !bytes.Equal(b, append(want, 0, 0, 0, 0)) {
-			return errors.New("the header is not that of a file of samples")
-		}
-		return nil
-	}))
-}
-
-// ends verifies the copies of the page list and of the tail, of which Open needs one each.
+// ends verifies the header, and both copies of the page list and of the tail.
 func (c *checker) ends() {
-	t := &c.f.tail
-	for i := range int64(2) {
-		at := c.f.size - tailSize*(2-i)
-		c.fault(at, c.f.m.View(at, tailSize, func(b []byte) error {
-			_, err := parseTail(b, c.f.size)
+	c.f.f.Check(sealed.Ends{
+		Tail: func(b []byte) error {
+			_, err := parseTail(b, c.f.f.Size)
 			return err
-		}))
-		at = t.list + i*int64(t.listLength)
-		c.fault(at, c.f.m.View(at, int64(t.listLength), func(b []byte) error {
-			if checksum(b) != t.listSum {
+		},
+		Directory: c.f.list,
+		Content: func(b []byte) error {
+			if sealed.Checksum(b) != c.f.tail.listSum {
 				return errors.New("a copy of the page list does not match its checksum")
 			}
 			return nil
-		}))
-	}
+		},
+	}, func(err error) { c.say(nil, err) })
 }
 
 // page verifies a directory page and the blocks before it.
@@ -112,10 +98,10 @@ func (c *checker) page(i int) {
 		e := &list[at]
 		err := c.place(e)
 		if err == nil {
-			err = c.f.m.View(e.offset, int64(e.length), func(raw []byte) error { return c.content(raw, e) })
+			err = c.f.f.Map.View(e.offset, int64(e.length), func(raw []byte) error { return c.content(raw, e) })
 		}
 		if err != nil {
-			err = &DamageError{c.f.path, e.offset, err}
+			err = c.f.f.Damage(e.offset, err)
 		}
 		c.add(e)
 		c.say(e, err)
@@ -211,7 +197,7 @@ func (c *checker) totals() {
 		want.Range = t.Range
 	}
 	if t.Oldest > t.Generation || t.summary != want {
-		c.fault(c.f.size-tailSize, fmt.Errorf("the end of the file says %+v, and %+v was found", t.summary, want))
+		c.fault(c.f.f.Size-tailSize, fmt.Errorf("the end of the file says %+v, and %+v was found", t.summary, want))
 	}
 }
 
@@ -224,13 +210,13 @@ func split(raw []byte, e *Entry) (c columns, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.times = r.take(r.uvarint())
+	c.times = r.Take(r.Uvarint())
 	if e.Flags&HasSides != 0 {
 		for _, column := range [...]*[]byte{&c.texts, &c.decimals, &c.versions} {
-			*column = r.take(r.uvarint())
+			*column = r.Take(r.Uvarint())
 		}
 	}
-	if c.values = r.b; r.failed {
+	if c.values = r.Rest; r.Failed {
 		return c, errShort
 	}
 	return c, nil
@@ -241,7 +227,7 @@ func split(raw []byte, e *Entry) (c columns, err error) {
 func Dump(w io.Writer, f *File, rows func(*core.Block) string) error {
 	d := dumper{w: w, f: f, rows: rows}
 	t := &f.tail
-	d.printf("samples of %d bytes, version %d: %d rows in %d blocks of %d series, times %d to %d, generations %d to %d\n", f.size, version,
+	d.printf("samples of %d bytes, version %d: %d rows in %d blocks of %d series, times %d to %d, generations %d to %d\n", f.f.Size, version,
 		t.Rows, t.Blocks, t.Series, t.Range.Start, t.Range.End-1, t.Oldest, t.Generation)
 	var c Cursor
 	for i := range f.pages {
@@ -276,7 +262,7 @@ func (d *dumper) printf(format string, args ...any) {
 
 func (d *dumper) entry(e *Entry) {
 	d.printf("%d: series %d, %d rows, times %d to %d, %d bytes\n", e.offset, e.ID, e.Count, e.First, e.Last, e.length)
-	err := d.f.m.View(e.offset, int64(e.length), func(raw []byte) error {
+	err := d.f.f.Map.View(e.offset, int64(e.length), func(raw []byte) error {
 		c, err := split(raw, e)
 		if err != nil {
 			return err

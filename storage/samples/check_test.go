@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
@@ -98,7 +99,7 @@ func TestCheckFindsEveryByte(t *testing.T) {
 // A block that is damaged does not hide the others.
 func TestCheckGoesOn(t *testing.T) {
 	bad := mixed(t)
-	bad[headerSize+6] ^= 1
+	bad[sealed.HeaderSize+6] ^= 1
 	blocks, rows, faults := checked(t, bad)
 	if blocks != 4 || rows != 107 || len(faults) != 1 || !strings.Contains(faults[0], "/f is damaged at byte 16: ") {
 		t.Errorf("%d blocks, %d rows, %v", blocks, rows, faults)
@@ -168,7 +169,7 @@ func TestGoldenDump(t *testing.T) {
 		t.Errorf("dump (-want +got):\n%s", d)
 	}
 	bad := mixed(t)
-	bad[headerSize+6] ^= 1
+	bad[sealed.HeaderSize+6] ^= 1
 	out.Reset()
 	if err := Dump(&out, mustOpen(t, bad), nil); err != nil || strings.Count(out.String(), "\n! ") != 1 {
 		t.Errorf("dump of a damaged file: %v\n%s", err, out.String())

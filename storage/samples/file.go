@@ -8,75 +8,49 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/chunk"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
 // File is an open file. All methods may be called concurrently.
 type File struct {
-	path  string
-	m     vfs.Mapping
-	size  int64
+	f     *sealed.File
 	tail  tail
 	pages []pageRef
 }
 
 // Open maps the file at path and reads its page list. The blocks are not looked at.
 func Open(fs vfs.FS, path string) (*File, error) {
-	f, err := fs.Open(path, vfs.ReadOnly)
+	f, err := kind.Open(fs, path)
 	if err != nil {
-		return nil, fmt.Errorf("samples: open: %w", err)
+		return nil, err
 	}
-	defer f.Close() // read only; the mapping outlives it
-	size, err := f.Size()
+	out := &File{f: f}
+	err = f.ReadEnds(sealed.Ends{
+		Tail: func(b []byte) (err error) {
+			out.tail, err = parseTail(b, f.Size)
+			return err
+		},
+		Directory: out.list,
+		Content:   out.readPages,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("samples: size of %s: %w", path, err)
-	}
-	if size < headerSize+2*tailSize {
-		return nil, &DamageError{path, 0, fmt.Errorf("%d bytes are too few", size)}
-	}
-	m, err := f.Map(size)
-	if err != nil {
-		return nil, fmt.Errorf("samples: map %s: %w", path, err)
-	}
-	out := &File{path: path, m: m, size: size}
-	if err := out.readEnds(); err != nil {
-		return nil, errors.Join(err, m.Close())
+		return nil, errors.Join(err, f.Map.Close())
 	}
 	return out, nil
 }
 
-// readEnds reads the tail and the page list, or their copies. The header is for those who wonder what the file is.
-func (f *File) readEnds() error {
-	parse := func(b []byte) (err error) {
-		f.tail, err = parseTail(b, f.size)
-		return err
-	}
-	at := f.size - tailSize
-	err := f.m.View(at, tailSize, parse)
-	if err != nil && f.m.View(at-tailSize, tailSize, parse) == nil {
-		err = nil
-	}
-	if err == nil {
-		at = f.tail.list
-		err = f.m.View(at, int64(f.tail.listLength), f.readPages)
-		if err != nil && f.m.View(at+int64(f.tail.listLength), int64(f.tail.listLength), f.readPages) == nil {
-			err = nil
-		}
-	}
-	if err != nil {
-		return &DamageError{f.path, at, err}
-	}
-	return nil
-}
+// list is where the page list is.
+func (f *File) list() (offset, length int64) { return f.tail.list, int64(f.tail.listLength) }
 
 func (f *File) readPages(b []byte) error {
-	if checksum(b) != f.tail.listSum || len(b)%pageRefSize != 0 {
+	if sealed.Checksum(b) != f.tail.listSum || len(b)%pageRefSize != 0 {
 		return fmt.Errorf("the page list does not match its checksum")
 	}
 	pages := make([]pageRef, 0, len(b)/pageRefSize)
 	for ; len(b) > 0; b = b[pageRefSize:] {
 		p := parsePageRef(b)
-		if p.offset < headerSize || p.offset+int64(p.length) > f.tail.list || p.last < p.first {
+		if p.offset < sealed.HeaderSize || p.offset+int64(p.length) > f.tail.list || p.last < p.first {
 			return fmt.Errorf("a page lies outside of the file")
 		}
 		pages = append(pages, p)
@@ -86,13 +60,13 @@ func (f *File) readPages(b []byte) error {
 }
 
 // Close gives the mapping back when the last view has ended.
-func (f *File) Close() error { return f.m.Close() }
+func (f *File) Close() error { return f.f.Map.Close() }
 
 // Path is where the file was opened.
-func (f *File) Path() string { return f.path }
+func (f *File) Path() string { return f.f.Path }
 
 // Size is the length of the file in bytes.
-func (f *File) Size() int64 { return f.size }
+func (f *File) Size() int64 { return f.f.Size }
 
 // Range contains the times of all rows.
 func (f *File) Range() core.Range { return f.tail.Range }
@@ -122,12 +96,12 @@ func (f *File) load(c *Cursor, i int) error {
 	}
 	c.page = 0
 	p := &f.pages[i]
-	err := f.m.View(p.offset, int64(p.length), func(b []byte) (err error) {
+	err := f.f.Map.View(p.offset, int64(p.length), func(b []byte) (err error) {
 		c.entries, err = parsePage(c.entries[:0], b, p.offset)
 		return err
 	})
 	if err != nil {
-		return &DamageError{f.path, p.offset, err}
+		return f.f.Damage(p.offset, err)
 	}
 	c.page = i + 1
 	return nil
@@ -175,9 +149,9 @@ func (f *File) Entries() iter.Seq2[*Entry, error] {
 
 // Read decodes a block into the columns of b, whose memory it uses again; the key is left alone.
 func (f *File) Read(e *Entry, d *chunk.Decoder, b *core.Block) error {
-	err := f.m.View(e.offset, int64(e.length), func(raw []byte) error { return decode(raw, e, d, b) })
+	err := f.f.Map.View(e.offset, int64(e.length), func(raw []byte) error { return decode(raw, e, d, b) })
 	if err != nil {
-		return &DamageError{f.path, e.offset, err}
+		return f.f.Damage(e.offset, err)
 	}
 	return nil
 }
@@ -187,47 +161,47 @@ func decode(raw []byte, e *Entry, d *chunk.Decoder, b *core.Block) (err error) {
 	if err != nil {
 		return err
 	}
-	if times := r.take(r.uvarint()); e.Count == 1 {
+	if times := r.Take(r.Uvarint()); e.Count == 1 {
 		b.Times = append(b.Times[:0], e.First)
 	} else if b.Times, err = d.Times(b.Times[:0], times, e.Count); err != nil {
 		return err
 	}
 	b.Texts, b.Decimals, b.Versions = b.Texts[:0], b.Decimals[:0], b.Versions[:0]
 	if e.Flags&HasSides != 0 {
-		if b.Texts, err = d.Texts(b.Texts, r.take(r.uvarint()), e.Count); err != nil {
+		if b.Texts, err = d.Texts(b.Texts, r.Take(r.Uvarint()), e.Count); err != nil {
 			return err
 		}
-		if b.Decimals, err = d.Decimals(b.Decimals, r.take(r.uvarint()), e.Count); err != nil {
+		if b.Decimals, err = d.Decimals(b.Decimals, r.Take(r.Uvarint()), e.Count); err != nil {
 			return err
 		}
-		if b.Versions, err = d.Versions(b.Versions, r.take(r.uvarint()), e.Count); err != nil {
+		if b.Versions, err = d.Versions(b.Versions, r.Take(r.Uvarint()), e.Count); err != nil {
 			return err
 		}
 	}
-	if r.failed {
+	if r.Failed {
 		return errShort
 	}
-	b.Values, err = d.Values(b.Values[:0], r.b, e.Count)
+	b.Values, err = d.Values(b.Values[:0], r.Rest, e.Count)
 	return err
 }
 
 var errShort = errors.New("a block ends early")
 
 // open checks the checksum of a block and returns what is behind it.
-func open(raw []byte) (reader, error) {
+func open(raw []byte) (sealed.Reader, error) {
 	if len(raw) < 5 {
-		return reader{}, errShort
+		return sealed.Reader{}, errShort
 	}
-	if sum := uint32(raw[0]) | uint32(raw[1])<<8 | uint32(raw[2])<<16 | uint32(raw[3])<<24; sum != checksum(raw[4:]) {
-		return reader{}, errors.New("a block does not match its checksum")
+	if sum := uint32(raw[0]) | uint32(raw[1])<<8 | uint32(raw[2])<<16 | uint32(raw[3])<<24; sum != sealed.Checksum(raw[4:]) {
+		return sealed.Reader{}, errors.New("a block does not match its checksum")
 	}
-	return reader{b: raw[4:]}, nil
+	return sealed.Reader{Rest: raw[4:]}, nil
 }
 
 // Raw appends the bytes of a block to dst, for Writer.Copy.
 func (f *File) Raw(e *Entry, dst []byte) ([]byte, error) {
 	start := len(dst)
-	err := f.m.View(e.offset, int64(e.length), func(raw []byte) error {
+	err := f.f.Map.View(e.offset, int64(e.length), func(raw []byte) error {
 		if _, err := open(raw); err != nil {
 			return err
 		}
@@ -235,7 +209,7 @@ func (f *File) Raw(e *Entry, dst []byte) ([]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return dst[:start], &DamageError{f.path, e.offset, err}
+		return dst[:start], f.f.Damage(e.offset, err)
 	}
 	return dst, nil
 }

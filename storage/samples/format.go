@@ -8,11 +8,11 @@ package samples
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/chunk"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 )
 
 // ID is the number of a series, from 1.
@@ -74,8 +74,7 @@ const (
 	magic   = "tidesmpl"
 	version = 1
 
-	headerSize = 16 // magic, version, 0
-	tailSize   = 80
+	tailSize = 80
 
 	// pageEntries bounds the entries of one directory page: some 6 KB, which a lookup decodes in a few microseconds. The list of pages stays in memory,
 	// 40 bytes for each.
@@ -88,22 +87,11 @@ const (
 	maxBlock = 1 << 30
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+// kind is what a file of samples is: see there for its shape.
+var kind = sealed.Kind{Name: "samples", Magic: magic, Version: version, TailSize: tailSize}
 
 // DamageError says which part of a file cannot be read.
-type DamageError struct {
-	Path   string
-	Offset int64
-	Cause  error
-}
-
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("samples: %s is damaged at byte %d: %v", e.Path, e.Offset, e.Cause)
-}
-
-func (e *DamageError) Unwrap() error { return e.Cause }
+type DamageError = sealed.DamageError
 
 // summary is what the tail says of a whole file.
 type summary struct {
@@ -145,12 +133,12 @@ func (t *tail) append(b []byte) []byte {
 		b = le.AppendUint64(b, v)
 	}
 	b = le.AppendUint32(b, version)
-	return le.AppendUint32(b, checksum(b[start:]))
+	return le.AppendUint32(b, sealed.Checksum(b[start:]))
 }
 
 func parseTail(b []byte, size int64) (t tail, err error) {
 	le := binary.LittleEndian
-	if len(b) != tailSize || le.Uint32(b[76:]) != checksum(b[:76]) {
+	if len(b) != tailSize || le.Uint32(b[76:]) != sealed.Checksum(b[:76]) {
 		return t, fmt.Errorf("the end of the file does not match its checksum")
 	}
 	if v := le.Uint32(b[72:]); v != version {
@@ -160,7 +148,7 @@ func parseTail(b []byte, size int64) (t tail, err error) {
 	t.Rows, t.Blocks, t.Series = le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])
 	t.Range = core.Range{Start: core.Time(le.Uint64(b[40:])), End: core.Time(le.Uint64(b[48:])) + 1}
 	t.Generation, t.Oldest = le.Uint64(b[56:]), le.Uint64(b[64:])
-	if t.list < headerSize || t.list+2*int64(t.listLength)+2*tailSize != size {
+	if t.list < sealed.HeaderSize || t.list+2*int64(t.listLength)+2*tailSize != size {
 		return t, fmt.Errorf("the page list lies outside of the file")
 	}
 	return t, nil
@@ -216,7 +204,7 @@ func appendPage(b []byte, entries []Entry) []byte {
 		}
 		id, at = e.ID, e.First
 	}
-	le.PutUint32(b[start:], checksum(b[start+4:]))
+	le.PutUint32(b[start:], sealed.Checksum(b[start+4:]))
 	return b
 }
 
@@ -232,104 +220,47 @@ func appendStats(b []byte, e *Entry) []byte {
 	return b
 }
 
-func (r *reader) stats(first core.Time) (s Stats) {
-	s.Count = int(r.uvarint())
+func parseStats(r *sealed.Reader, first core.Time) (s Stats) {
+	s.Count = int(r.Uvarint())
 	for _, v := range [...]*float64{&s.Sum, &s.Min, &s.Max, &s.First, &s.Last} {
-		*v = math.Float64frombits(r.u64())
+		*v = math.Float64frombits(r.U64())
 	}
 	for _, t := range [...]*core.Time{&s.FirstTime, &s.LastTime, &s.MinTime, &s.MaxTime} {
-		*t = first + core.Time(r.uvarint())
+		*t = first + core.Time(r.Uvarint())
 	}
 	return s
 }
 
 // parsePage decodes a page and appends its entries to dst. The blocks lie below limit.
 func parsePage(dst []Entry, b []byte, limit int64) ([]Entry, error) {
-	if len(b) < 4 || binary.LittleEndian.Uint32(b) != checksum(b[4:]) {
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) != sealed.Checksum(b[4:]) {
 		return dst, fmt.Errorf("a directory page does not match its checksum")
 	}
-	r := reader{b: b[4:]}
-	n := r.uvarint()
+	r := sealed.Reader{Rest: b[4:]}
+	n := r.Uvarint()
 	if n > pageEntries {
 		return dst, fmt.Errorf("a directory page of %d entries", n)
 	}
-	offset := int64(r.u64())
+	offset := int64(r.U64())
 	var e Entry
 	for range n {
-		e.ID += ID(r.uvarint())
-		e.Flags = Flags(r.u8())
-		count, first, span, length := r.uvarint(), r.varint(), r.uvarint(), r.uvarint()
+		e.ID += ID(r.Uvarint())
+		e.Flags = Flags(r.U8())
+		count, first, span, length := r.Uvarint(), r.Varint(), r.Uvarint(), r.Uvarint()
 		e.Count, e.First, e.length, e.offset = int(count), e.First+core.Time(first), int(length), offset
 		e.Last = e.First + core.Time(span)
-		if r.failed || e.Flags&^knownFlags != 0 || count == 0 || count > chunk.MaxSamples || length > maxBlock || span > math.MaxInt64 ||
-			offset < headerSize || offset+int64(length) > limit {
+		if r.Failed || e.Flags&^knownFlags != 0 || count == 0 || count > chunk.MaxSamples || length > maxBlock || span > math.MaxInt64 ||
+			offset < sealed.HeaderSize || offset+int64(length) > limit {
 			return dst, fmt.Errorf("a directory entry makes no sense")
 		}
 		if e.Stats = (Stats{}); e.Flags&HasStats != 0 {
-			e.Stats = r.stats(e.First)
+			e.Stats = parseStats(&r, e.First)
 		}
 		offset += int64(length)
 		dst = append(dst, e)
 	}
-	if r.failed {
+	if r.Failed {
 		return dst, fmt.Errorf("a directory page ends early")
 	}
 	return dst, nil
-}
-
-// reader takes numbers off the front of bytes; after the end it gives zeroes and has failed.
-type reader struct {
-	b      []byte
-	failed bool
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.failed, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.failed, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) u8() byte {
-	if len(r.b) == 0 {
-		r.failed = true
-		return 0
-	}
-	v := r.b[0]
-	r.b = r.b[1:]
-	return v
-}
-
-func (r *reader) u64() uint64 {
-	if len(r.b) < 8 {
-		r.failed, r.b = true, nil
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(r.b)
-	r.b = r.b[8:]
-	return v
-}
-
-// take returns the next n bytes.
-func (r *reader) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.failed, r.b = true, nil
-		return nil
-	}
-	v := r.b[:n]
-	r.b = r.b[n:]
-	return v
 }

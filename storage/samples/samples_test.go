@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/chunk"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
@@ -224,7 +225,7 @@ func TestFlippedBits(t *testing.T) {
 		bad[at] ^= 1 << (at % 8)
 		if visit(t, bad, runs) {
 			reported++
-		} else if at >= headerSize && at < len(good)-2*tailSize-2*pageRefSize { // the ends are there twice
+		} else if at >= sealed.HeaderSize && at < len(good)-2*tailSize-2*pageRefSize { // the ends are there twice
 			t.Errorf("a flipped bit of byte %d of %d is not noticed", at, len(good))
 		}
 	}

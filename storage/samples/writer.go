@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/chunk"
+	"github.com/tidemark-db/tidemark/storage/sealed"
 )
 
 // Writer writes one file to w, front to back. Its memory does not depend on the size of the file, but for 20 bytes for each page of the directory.
@@ -31,8 +32,7 @@ const writeBuffer = 1 << 20
 func NewWriter(w io.Writer, oldest, newest uint64) *Writer {
 	out := &Writer{w: bufio.NewWriterSize(w, writeBuffer)}
 	out.total.Oldest, out.total.Generation = oldest, newest
-	header := binary.LittleEndian.AppendUint32([]byte(magic), version)
-	out.write(append(header, 0, 0, 0, 0))
+	out.write(kind.AppendHeader(nil))
 	return out
 }
 
@@ -108,7 +108,7 @@ func (w *Writer) encode(dst []byte, b *core.Block, flags Flags) []byte {
 		dst = w.column(dst, w.encoder.AppendVersions(w.columns[:0], b.Versions))
 	}
 	dst = w.encoder.AppendValues(dst, b.Values)
-	binary.LittleEndian.PutUint32(dst, checksum(dst[4:]))
+	binary.LittleEndian.PutUint32(dst, sealed.Checksum(dst[4:]))
 	return dst
 }
 
@@ -174,17 +174,11 @@ func (w *Writer) write(b []byte) {
 	w.err = err
 }
 
-// Blocks is how many were written so far.
-func (w *Writer) Blocks() uint64 { return w.total.Blocks }
-
-// Size is how many bytes were written so far.
-func (w *Writer) Size() int64 { return w.offset }
-
 // Close writes the end of the file and flushes; it does not close what is written to.
 func (w *Writer) Close() error {
 	w.page()
 	t := &w.total
-	t.list, t.listLength, t.listSum = w.offset, uint32(len(w.pages)), checksum(w.pages)
+	t.list, t.listLength, t.listSum = w.offset, uint32(len(w.pages)), sealed.Checksum(w.pages)
 	end := t.append(nil)
 	for _, part := range [...][]byte{w.pages, w.pages, end, end} { // twice: a bad byte must not cost the file
 		w.write(part)
