@@ -109,6 +109,9 @@ type Stats struct {
 	Count                                 int64
 	Sum, Min, Max, First, Last            float64
 	FirstTime, LastTime, MinTime, MaxTime Time
+
+	Rows     int64 // samples, NaN among them; 0: not known
+	Decimals int8  // every number is a whole multiple of 10^-Decimals, as far as doubles are; -1: not known
 }
 
 // Piece is a run of samples of a series that a Parallel reader offers: what is known of it, and the samples for those whom that does not help.

@@ -403,7 +403,11 @@ func (st *state) unreadable(f *sampleFile, err error) error {
 
 // damaged says in the terms of core that what was stored cannot be read.
 func damaged(err error) error {
-	return core.Wrap(core.Unavailable, err, "what is stored cannot be read: run tidemark check, and restore the file that it names")
+	text := "what is stored cannot be read: run tidemark check, and restore the file that it names"
+	if file := unreadableFile(err); file != "" {
+		text = "what is stored in " + file + " cannot be read: run tidemark check, and restore the file"
+	}
+	return core.Wrap(core.Unavailable, err, text)
 }
 
 // newest returns the time of the newest sample of a series; ok is false when it has none.
@@ -514,7 +518,8 @@ func (sc *scanner) pieces(id index.ID, r core.Range) iter.Seq2[core.Piece, error
 			if src := sc.whole(r); src != nil {
 				e := &src.list[src.at]
 				stats = core.Stats{Count: int64(e.Stats.Count), Sum: e.Stats.Sum, Min: e.Stats.Min, Max: e.Stats.Max, First: e.Stats.First, Last: e.Stats.Last,
-					FirstTime: e.Stats.FirstTime, LastTime: e.Stats.LastTime, MinTime: e.Stats.MinTime, MaxTime: e.Stats.MaxTime}
+					FirstTime: e.Stats.FirstTime, LastTime: e.Stats.LastTime, MinTime: e.Stats.MinTime, MaxTime: e.Stats.MaxTime,
+					Rows: int64(e.Count), Decimals: -1}
 				before := src.at
 				rows := func() (*core.Block, error) {
 					if src.at == before { // otherwise it was read already

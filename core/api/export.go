@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"html"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/cells"
 	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/filter"
 	"github.com/tidemark-db/tidemark/core/query"
@@ -355,88 +355,6 @@ func titled(function string) string {
 	return strings.Join(words, " ")
 }
 
-// send prints the table.
-func (t *exportTable) send(contentType string) error {
-	if len(t.seriesTags) == 0 {
-		names := map[string]bool{}
-		for _, s := range t.series {
-			for _, tag := range s.results[0].Tags {
-				names[tag.Name] = true
-			}
-		}
-		t.seriesTags = slices.Sorted(maps.Keys(names))
-	}
-	body := t.rows.open(nil, t.columns())
-	left := t.limit
-	for i := range t.series {
-		var err error
-		if body, err = t.printSeries(body, &t.series[i], &left); err != nil {
-			return err
-		}
-		if t.limit > 0 && left == 0 {
-			break
-		}
-	}
-	return t.call.send(contentType, t.rows.close(body))
-}
-
-// printSeries appends the rows of a series, no more than are left of the limit.
-func (t *exportTable) printSeries(body []byte, s *exportSeries, left *int) ([]byte, error) {
-	if _, csv := t.rows.(csvTable); csv && len(t.functions) == 0 && !t.text && !t.versions && len(s.results[0].Samples.Decimals) == 0 {
-		return t.printNumbers(body, s.results[0], left)
-	}
-	var rows []exportRow
-	var err error
-	if len(t.functions) > 0 {
-		rows = t.periods(s)
-	} else if rows, err = t.samples(s.results[0]); err != nil {
-		return body, err
-	}
-	shared := t.shared(s.results[0])
-	var cells []string
-	for _, row := range rows {
-		if t.limit > 0 && *left == 0 {
-			return body, nil
-		}
-		*left--
-		cells = append(cells[:0], t.format.text(row.time))
-		cells = append(cells, row.values...)
-		if t.text {
-			cells = append(cells, row.text)
-		}
-		cells = append(cells, shared...)
-		if t.versions {
-			written := ""
-			if row.version.Written != 0 {
-				written = t.format.text(row.version.Written)
-			}
-			cells = append(cells, row.version.Source, row.version.Status, written)
-		}
-		body = t.rows.row(body, cells)
-		if err := t.call.fits(body); err != nil {
-			return body, err
-		}
-	}
-	return body, nil
-}
-
-// printNumbers is printSeries for the usual export, a time and a number in CSV: what the rows share is printed once and copied.
-func (t *exportTable) printNumbers(body []byte, r *query.Result, left *int) ([]byte, error) {
-	shared := csvTable{}.row([]byte{','}, t.shared(r))
-	for i, at := range r.Samples.Times {
-		if t.limit > 0 && *left == 0 {
-			return body, nil
-		}
-		*left--
-		body = append(t.format.append(body, at), ',')
-		body = append(t.appendNumber(body, r.Samples.Values[i]), shared...)
-		if err := t.call.fits(body); err != nil {
-			return body, err
-		}
-	}
-	return body, nil
-}
-
 // shared are the cells that all rows of a series have.
 func (t *exportTable) shared(r *query.Result) []string {
 	cells := []string{r.Metric, r.Entity}
@@ -566,12 +484,12 @@ type csvTable struct{}
 
 func (csvTable) open(b []byte, columns []string) []byte { return csvTable{}.row(b, columns) }
 
-func (csvTable) row(b []byte, cells []string) []byte {
-	for i, cell := range cells {
+func (csvTable) row(b []byte, row []string) []byte {
+	for i, cell := range row {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendQuoted(b, cell)
+		b = cells.AppendText(b, cell)
 	}
 	return append(b, '\n')
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/cells"
 	"github.com/tidemark-db/tidemark/core/dates"
 )
 
@@ -22,14 +23,12 @@ var exportFormats = map[string]string{
 	"MD_DOW_FULL":       "MM-dd EEEE",
 }
 
-// exportDates prints the times of an export.
+// exportDates prints the times of an export. It serves one goroutine.
 type exportDates struct {
-	pattern *dates.Pattern
-	moment  dates.Moment
-	iso     bool
-
-	minute core.Time // since 1970, of whose beginning text is; with iso
-	text0  string
+	pattern  *dates.Pattern
+	moment   dates.Moment
+	iso      bool
+	instants cells.Instants // with iso
 }
 
 // newExportDates takes the name of a format; DEFAULT is ISO8601.
@@ -43,43 +42,32 @@ func newExportDates(name string, m dates.Moment) (exportDates, error) {
 		return exportDates{}, core.Errorf(core.Invalid, "IllegalArgumentException: df: unknown date format %s", excerpt(name))
 	}
 	p, err := dates.CompilePattern(pattern)
-	return exportDates{pattern: p, moment: m, iso: name == "ISO8601"}, err
+	return exportDates{pattern: p, moment: m, iso: name == "ISO8601", instants: cells.NewInstants(m.Zone, "", "")}, err
 }
 
-const (
-	minuteMillis = 60_000
-	isoSeconds   = len("2021-05-03T10:00:") // where the seconds are in ISO8601
-	isoOffset    = isoSeconds + len("00.000")
-)
+// again returns the same format for another goroutine.
+func (d *exportDates) again() exportDates {
+	fresh := *d
+	fresh.instants = cells.NewInstants(d.moment.Zone, "", "")
+	return fresh
+}
 
-// append appends the text of t as a cell. Times of one minute share all but the seconds.
+// append appends the text of t as a cell.
 func (d *exportDates) append(b []byte, t core.Time) []byte {
-	if !d.iso {
-		return appendQuoted(b, d.text(t))
+	if d.iso {
+		return d.instants.Append(b, t)
 	}
-	if minute := t / minuteMillis; minute != d.minute || d.text0 == "" {
-		d.minute, d.text0 = minute, d.text(minute*minuteMillis)
-	}
-	if len(d.text0) <= isoOffset || d.text0[isoSeconds-1:isoOffset] != ":00.000" { // an offset in seconds, a year of five digits
-		return append(b, d.text(t)...)
-	}
-	ms := int(t % minuteMillis)
-	b = append(b, d.text0[:isoSeconds]...)
-	b = append(b, byte('0'+ms/10_000), byte('0'+ms/1000%10), '.', byte('0'+ms/100%10), byte('0'+ms/10%10), byte('0'+ms%10))
-	return append(b, d.text0[isoOffset:]...)
+	return cells.AppendText(b, d.text(t))
 }
 
-func (d exportDates) text(t core.Time) string { return d.pattern.Format(t, d.moment.Zone) }
+func (d *exportDates) text(t core.Time) string { return d.pattern.Format(t, d.moment.Zone) }
 
 // appendNumber appends the number of v as a cell, as number prints it.
 func (s *exportSettings) appendNumber(b []byte, v float64) []byte {
-	switch i := int64(v); {
-	case s.precision >= 0 || math.IsNaN(v) || math.IsInf(v, 0):
+	if s.precision >= 0 || v-v != 0 { // NaN or infinite
 		return append(b, s.number(v, nil)...)
-	case v != 0 && float64(i) == v && i > -1<<53 && i < 1<<53:
-		return strconv.AppendInt(b, i, 10)
 	}
-	return strconv.AppendFloat(b, v, 'f', -1, 64)
+	return cells.AppendNumber(b, v)
 }
 
 // number prints a value: as it is stored, integral values without a fraction, or with the digits asked for, halves away from zero. exact, the value of a
@@ -107,12 +95,4 @@ func (s *exportSettings) number(v float64, exact *core.Decimal) string {
 		digits = int(max(0, -exponent))
 	}
 	return r.FloatString(digits)
-}
-
-// appendQuoted appends a cell of a CSV line, in quotes where it would break the line apart.
-func appendQuoted(b []byte, cell string) []byte {
-	if !strings.ContainsAny(cell, ",\"\n\r") {
-		return append(b, cell...)
-	}
-	return append(append(append(b, '"'), strings.ReplaceAll(cell, `"`, `""`)...), '"')
 }

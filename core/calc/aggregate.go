@@ -151,18 +151,110 @@ func (g *Aggregator) Add(times []core.Time, values []float64) error {
 			times, values = times[skip:], values[skip:]
 		}
 		if t := times[0]; t >= g.to {
-			g.flush()
-			if !g.cursor.Seek(t) {
+			probe := g.cursor
+			if !probe.Seek(t) {
 				return nil // nor is there a period for what comes later
 			}
-			g.index, g.from, g.to = g.cursor.Index(), g.cursor.Start(), g.cursor.End()
+			g.enter(probe)
 		}
-		early := before(times, g.from) // before the first period
-		end := early + before(times[early:], g.to)
-		g.take(times[early:end], values[early:end])
-		times, values = times[end:], values[end:]
+		if early := before(times, g.from); early > 0 { // before the first period
+			times, values = times[early:], values[early:]
+			continue
+		}
+		n := g.addPeriods(times, values)
+		times, values = times[n:], values[n:]
 	}
 	return nil
+}
+
+// enter ends the current period and begins that of a cursor.
+func (g *Aggregator) enter(c Cursor) {
+	g.flush()
+	g.cursor = c
+	g.index, g.from, g.to = c.Index(), c.Start(), c.End()
+}
+
+// abreast is how many periods are added up at a time: an addition waits for the one before it in its period for as long as four that do not.
+const abreast = 4
+
+// stretch is the samples of one period, up to an index.
+type stretch struct {
+	cursor Cursor
+	end    int
+	sum    float64 // of the period up to there
+}
+
+// addPeriods takes samples that begin in the current period, of that one and perhaps some more, and returns how many.
+func (g *Aggregator) addPeriods(times []core.Time, values []float64) int {
+	if g.needs&needSum == 0 {
+		n := before(times, g.to)
+		g.take(times[:n], values[:n], 0)
+		return n
+	}
+	var ahead [abreast]stretch
+	n, at := 1, before(times, g.to)
+	ahead[0].end = at
+	for probe := g.cursor; n < abreast && at < len(times) && probe.Seek(times[at]); n++ {
+		at += before(times[at:], probe.End())
+		ahead[n] = stretch{cursor: probe, end: at}
+	}
+	g.sums(ahead[:n], values)
+	at = 0
+	for i := range ahead[:n] {
+		a := &ahead[i]
+		if i > 0 {
+			g.enter(a.cursor)
+		}
+		g.take(times[at:a.end], values[at:a.end], a.sum)
+		at = a.end
+	}
+	return at
+}
+
+// sums adds up the values of each stretch from left to right, the first one behind what the current period has.
+func (g *Aggregator) sums(ahead []stretch, values []float64) {
+	var rest [abreast][]float64
+	var sum [abreast]float64
+	at := 0
+	for i, a := range ahead {
+		sum[i], rest[i] = values[at], values[at+1:a.end] // the sum of -0 is -0
+		if i == 0 && g.summary.Count > 0 {
+			sum[0], rest[0] = g.summary.Sum, values[:a.end]
+		}
+		at = a.end
+	}
+	least := len(rest[0])
+	for i := range ahead {
+		least = min(least, len(rest[i]))
+	}
+	if len(ahead) > 1 {
+		for i := len(ahead); i < abreast; i++ {
+			rest[i] = rest[0] // for nothing
+		}
+		addUp(&sum, &rest, least)
+	} else {
+		least = 0
+	}
+	for i := range ahead {
+		total := sum[i]
+		for _, v := range rest[i][least:] {
+			total += v
+		}
+		ahead[i].sum = total
+	}
+}
+
+// addUp adds the first n values of each.
+func addUp(sum *[abreast]float64, values *[abreast][]float64, n int) {
+	a, b, c, d := values[0][:n], values[1][:n], values[2][:n], values[3][:n]
+	s, t, u, v := sum[0], sum[1], sum[2], sum[3]
+	for i := range a {
+		s += a[i]
+		t += b[i]
+		u += c[i]
+		v += d[i]
+	}
+	*sum = [abreast]float64{s, t, u, v}
 }
 
 // before returns how many of the ascending times are earlier than t. It costs the logarithm of the answer, or of how many are not.
@@ -190,12 +282,9 @@ func before(times []core.Time, t core.Time) int {
 	return hi
 }
 
-// take adds samples of the current period.
-func (g *Aggregator) take(times []core.Time, values []float64) {
-	if len(times) == 0 {
-		return
-	}
-	if !g.summary.run(times, values, g.needs) {
+// take adds samples of the current period, at least one. sum is that of the period with them, when it is in need.
+func (g *Aggregator) take(times []core.Time, values []float64, sum float64) {
+	if !g.summary.run(times, values, sum, g.needs) {
 		for i, v := range values {
 			if v == v {
 				g.summary.Add(times[i], v)
@@ -283,12 +372,23 @@ func (g *Aggregator) flush() {
 	}
 	for i, f := range g.Functions {
 		if v, ok := g.compute(f); ok {
-			g.output[i].add(g.from, v)
+			out := &g.output[i]
+			if out.Times == nil {
+				n := g.expected()
+				*out = Series{Times: make([]core.Time, 0, n), Values: make([]float64, 0, n)}
+			}
+			out.add(g.from, v)
 		}
 	}
 	g.latest.any, g.latest.index, g.latest.last = true, g.index, g.summary.Last
 	g.open, g.summary = false, Summary{}
 	g.times, g.values, g.sorted = g.times[:0], g.values[:0], g.sorted[:0]
+}
+
+// expected guesses how many periods there will be from the current one on: the usual ones of a chart are made room for at once.
+func (g *Aggregator) expected() int {
+	const most = 32
+	return int(max(1, min(most, (g.Range.End-g.from-1)/max(1, g.to-g.from)+1)))
 }
 
 // compute returns the value of one function for the current period; ok is false when the period yields nothing.
@@ -449,17 +549,12 @@ const (
 	needTimes // MinTime and MaxTime, as far as Min and Max are in need
 )
 
-// run appends samples, at least one, of which only what is in need is computed. It reports false, and changes nothing, if there may be a NaN among them: each
-// of the passes over the values hands one on to its result, without a branch for each.
-func (s *Summary) run(times []core.Time, values []float64, in need) bool {
-	rest, sum, low, high := values, s.Sum, s.Min, s.Max
-	if s.Count == 0 {
-		rest, sum = values[1:], values[0] // the sum of -0 is -0
-	}
-	if in&needSum != 0 {
-		for _, v := range rest {
-			sum += v
-		}
+// run appends samples, at least one, of which only what is in need is computed; sum is that of all with them. It reports false, and changes nothing, if there may
+// be a NaN among them: each of the passes over the values hands one on to its result, without a branch for each.
+func (s *Summary) run(times []core.Time, values []float64, sum float64, in need) bool {
+	low, high := s.Min, s.Max
+	if in&needSum == 0 {
+		sum = s.Sum
 	}
 	if in&needMin != 0 {
 		low = least(values)

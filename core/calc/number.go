@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/tidemark-db/tidemark/core/cells"
 )
 
 // Number is a decimal number read from text.
@@ -184,49 +186,7 @@ var powersOfTen = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9,
 
 // AppendStored appends the number of a stored sample: the shortest decimal that reads back as v, in plain notation, without a fraction for an integral
 // value. v is finite: NaN is null or NaN by the caller's format.
-func AppendStored(b []byte, v float64) []byte {
-	if i := int64(v); float64(i) == v && i != 0 && i > -1e15 && i < 1e15 {
-		return strconv.AppendInt(b, i, 10)
-	}
-	const limit = 1e15
-	if x := v * 1e4; x > -limit && x < limit {
-		half := 0.5
-		if x < 0 {
-			half = -0.5
-		}
-		if n := int64(x + half); n != 0 && float64(n)/1e4 == v { // whatever x was rounded to, the division decides
-			return appendTenThousandths(b, n)
-		}
-	}
-	return strconv.AppendFloat(b, v, 'f', -1, 64)
-}
-
-// appendTenThousandths appends n / 10^4 without trailing zeros. Of the decimals of at most 15 digits at most one reads back as a given double: when n / 10^4
-// does, it is the shortest text, and found some five times faster than by the general search.
-func appendTenThousandths(b []byte, n int64) []byte {
-	if n < 0 {
-		b, n = append(b, '-'), -n
-	}
-	b = strconv.AppendInt(b, n/10_000, 10)
-	f := uint32(n % 10_000)
-	if f == 0 {
-		return b
-	}
-	high, low := f/100, f%100
-	b = append(b, '.', byte('0'+high/10))
-	if low == 0 && high%10 == 0 {
-		return b
-	}
-	b = append(b, byte('0'+high%10))
-	if low == 0 {
-		return b
-	}
-	b = append(b, byte('0'+low/10))
-	if low%10 == 0 {
-		return b
-	}
-	return append(b, byte('0'+low%10))
-}
+func AppendStored(b []byte, v float64) []byte { return cells.AppendNumber(b, v) }
 
 // AppendComputed appends a number that a calculation gave: as AppendStored with at least one digit of fraction, 6.0.
 func AppendComputed(b []byte, v float64) []byte {

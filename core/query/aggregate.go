@@ -232,7 +232,7 @@ func (o *aggregation) pieces(r *Result, in iter.Seq2[core.Piece, error], hold ho
 		}
 		if p.Stats != nil {
 			some = true
-			if taken, err := a.AddSummary(calc.Summary(*p.Stats)); taken || err != nil {
+			if taken, err := a.AddSummary(summary(p.Stats)); taken || err != nil {
 				if err != nil {
 					return nil, true, invalid(err.Error())
 				}
@@ -332,4 +332,10 @@ func (i *Interpolation) appendJSON(b []byte) []byte {
 		o.boolean("extend", *i.Extend)
 	}
 	return o.close()
+}
+
+// summary is what an aggregation takes of the statistics of a piece.
+func summary(s *core.Stats) calc.Summary {
+	return calc.Summary{Count: s.Count, Sum: s.Sum, Min: s.Min, Max: s.Max, First: s.First, Last: s.Last,
+		FirstTime: s.FirstTime, LastTime: s.LastTime, MinTime: s.MinTime, MaxTime: s.MaxTime}
 }

@@ -2,12 +2,11 @@ package query
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
-	"github.com/tidemark-db/tidemark/core/dates"
+	"github.com/tidemark-db/tidemark/core/cells"
 )
 
 // CSV prints results as a table, one row a sample.
@@ -52,7 +51,7 @@ func (c *CSV) AppendHeader(b []byte) []byte {
 			b = append(b, ',')
 		}
 		if column.tag != "" {
-			b = appendCell(b, column.tag)
+			b = cells.AppendText(b, column.tag)
 		} else {
 			b = append(b, column.kind...)
 		}
@@ -63,6 +62,7 @@ func (c *CSV) AppendHeader(b []byte) []byte {
 // AppendRows appends a line for each sample of r.
 func (c *CSV) AppendRows(b []byte, r *Result) []byte {
 	decimals := r.Samples.Decimals
+	instants := cells.NewInstants(nil, "", "")
 	for i, t := range r.Samples.Times {
 		var exact *core.Decimal
 		if len(decimals) > 0 && int(decimals[0].Index) == i {
@@ -74,17 +74,17 @@ func (c *CSV) AppendRows(b []byte, r *Result) []byte {
 			}
 			switch column.kind {
 			case "time":
-				b = strconv.AppendInt(b, int64(t), 10)
+				b = cells.AppendInteger(b, int64(t))
 			case "date":
-				b = appendShortDate(b, t)
+				b = appendShortDate(b, t, &instants)
 			case "entity":
-				b = appendCell(b, r.Entity)
+				b = cells.AppendText(b, r.Entity)
 			case "metric":
-				b = appendCell(b, r.Metric)
+				b = cells.AppendText(b, r.Metric)
 			case "value":
 				b = r.appendCellValue(b, r.Samples.Values[i], exact)
 			default:
-				b = appendCell(b, r.Tags.Value(column.tag))
+				b = cells.AppendText(b, r.Tags.Value(column.tag))
 			}
 		}
 		b = append(b, '\n')
@@ -93,8 +93,8 @@ func (c *CSV) AppendRows(b []byte, r *Result) []byte {
 }
 
 // appendShortDate leaves out the fraction of whole seconds.
-func appendShortDate(b []byte, t core.Time) []byte {
-	b = dates.AppendISO(b, t)
+func appendShortDate(b []byte, t core.Time, instants *cells.Instants) []byte {
+	b = instants.Append(b, t)
 	if t%1000 == 0 {
 		b = append(b[:len(b)-len(".000Z")], 'Z')
 	}
@@ -111,14 +111,4 @@ func (r *Result) appendCellValue(b []byte, v float64, exact *core.Decimal) []byt
 		return calc.AppendComputed(b, v)
 	}
 	return calc.AppendStored(b, v)
-}
-
-// appendCell quotes a text that would break the line apart.
-func appendCell(b []byte, s string) []byte {
-	if !strings.ContainsAny(s, ",\"\n\r") {
-		return append(b, s...)
-	}
-	b = append(b, '"')
-	b = append(b, strings.ReplaceAll(s, `"`, `""`)...)
-	return append(b, '"')
 }

@@ -124,7 +124,10 @@ func (r *Result) appendSamples(b []byte) []byte {
 	texts, decimals, versions := s.Texts, s.Decimals, s.Versions
 	head := newSampleHead(r.Format)
 	const usual = 48 // bytes of a sample
-	b = append(slices.Grow(b, usual*len(s.Times)), '[')
+	if more := usual * len(s.Times); cap(b)-len(b) < more {
+		b = slices.Grow(b, max(more, len(b))) // twice the size: a large answer is copied once, and not once for every few series
+	}
+	b = append(b, '[')
 	for i, t := range s.Times {
 		b = head.append(b, t)
 		if len(decimals) > 0 && int(decimals[0].Index) == i {

@@ -136,9 +136,14 @@ func (d *Decoder) stream(r *reader, dst []int64, depth int) {
 // residuals reads a stream but for its last step. Dst is not empty; the values that the transform stores as they are, are not in it.
 func (d *Decoder) residuals(r *reader, dst []int64, depth int) header {
 	h := r.header(len(dst))
-	if r.err != nil {
-		return h
+	if r.err == nil {
+		d.body(r, &h, dst, depth)
 	}
+	return h
+}
+
+// body reads what is behind a header.
+func (d *Decoder) body(r *reader, h *header, dst []int64, depth int) {
 	// All happens in place: q is dst without the first values, and what is unpacked into it becomes the numbers.
 	q := dst[h.transform.order():]
 	switch h.kind {
@@ -154,7 +159,6 @@ func (d *Decoder) residuals(r *reader, dst []int64, depth int) header {
 	if h.patches && r.err == nil {
 		d.patch(r, q, depth)
 	}
-	return h
 }
 
 // groups reads a width a group and the groups.
@@ -184,8 +188,21 @@ func (d *Decoder) groups(r *reader, q []int64, signed bool) {
 
 // coded reads symbols and the low bits behind them.
 func (d *Decoder) coded(r *reader, q []int64) {
+	symbols, low := d.symbols(r, q)
+	switch {
+	case symbols == nil:
+	case low > 0:
+		joinSymbols(q, symbols, low)
+	default:
+		spreadSymbols(q, symbols)
+	}
+}
+
+// symbols reads symbols of a byte, one for each of q, and the low bits behind them, if any, into q. It returns no symbols when several shared a byte, of which
+// q then has all, or after a fault.
+func (d *Decoder) symbols(r *reader, q []int64) (symbols []byte, low uint) {
 	form := r.byte()
-	low := uint(form & 63)
+	low = uint(form & 63)
 	var each int // symbols a byte
 	switch form >> 6 {
 	case 2:
@@ -195,36 +212,29 @@ func (d *Decoder) coded(r *reader, q []int64) {
 	case 0:
 		each = 4
 	}
-	if each == 0 || low > maxWidth {
+	if each == 0 || low > maxWidth || each > 1 && low > 0 {
 		r.fail("symbols have form %#x", form)
-		return
+		return nil, 0
 	}
-	symbols := d.byteString(r, (len(q)+each-1)/each)
+	symbols = d.byteString(r, (len(q)+each-1)/each)
 	size := packedLen(len(q), low)
-	if r.err != nil {
-		return
-	}
-	if size > len(r.b) {
+	if r.err == nil && size > len(r.b) {
 		r.fail("low bits are cut off")
-		return
 	}
-	switch each {
-	case 4:
+	switch {
+	case r.err != nil:
+		return nil, 0
+	case each == 4:
 		d.tail.unpack(q, symbols, 2)
-	case 2:
+		return nil, 0
+	case each == 2:
 		d.tail.unpack(q, symbols, 4)
-	default:
-		if low > 0 {
-			d.tail.unpack(q, r.b, low)
-			r.b = r.b[size:]
-			joinSymbols(q, symbols, low)
-			return
-		}
-		spreadSymbols(q, symbols)
+		return nil, 0
+	case low > 0:
+		d.tail.unpack(q, r.b, low)
+		r.b = r.b[size:]
 	}
-	if each > 1 && low > 0 {
-		r.fail("symbols share bytes beside low bits")
-	}
+	return symbols, low
 }
 
 // wide reads u8 width and integers of so many bytes each.

@@ -56,7 +56,7 @@
 // The encoder tries no combination to the end. It takes the scale from 64 values, the transform from four windows of 128 values by an estimate of
 // their entropy, and the body by computing the size of each: that of packed groups from a histogram of bit lengths a group, that of coded ones from
 // the histogram of the symbols, that of zstd by compressing 1,024 values when they repeat. Packed wins over coded when it is no more than 3 % larger:
-// it decodes twice as fast.
+// it decodes twice as fast. Fewer than 16 values are not estimated at all: they are packed as they are or as differences.
 //
 // # Sources
 //

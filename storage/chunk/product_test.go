@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -52,6 +53,39 @@ func TestUnpackWidths(t *testing.T) {
 						t.Fatalf("value %d of %d, width %d: %x became %x", i, n, width, v, got[i])
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestScaleJoined compares the one pass with the two that it stands for, in lengths with and without a rest, with every number of low bits.
+func TestScaleJoined(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for low := uint(1); low <= 40; low++ {
+		for _, n := range []int{0, 1, 3, 4, 5, 63, 500} {
+			h := header{kind: kindCoded, transform: transformDelta, first: [2]int64{r.Int64N(1000) - 500}, base: r.Int64N(2000) - 1000, unit: 1 + r.Int64N(3)}
+			q, symbols := make([]int64, n), make([]byte, n)
+			for i := range q {
+				q[i], symbols[i] = int64(r.Uint64()>>(64-low)), byte(r.Uint32())
+			}
+			by := reciprocalOf(r.IntN(maxProductScale + 1))
+			got, want := make([]float64, n), make([]float64, n)
+			h.scaleJoined(got, q, joint{symbols, low, by})
+			joinSymbols(q, symbols, low)
+			x := h.first[0]
+			for i, v := range q {
+				if v>>low != int64(symbols[i]) {
+					t.Fatalf("%d low bits: value %d is %#x and does not begin with %#x", low, i, v, symbols[i])
+				}
+				x += h.base + h.unit*v
+				want[i] = by.times(x)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%d values of %d low bits: %v, want %v", n, low, got, want)
+			}
+			h.scaleSums(got, q, by)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%d sums: %v, want %v", n, got, want)
 			}
 		}
 	}

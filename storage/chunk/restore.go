@@ -1,6 +1,7 @@
 package chunk
 
-// The last passes of a decoder. They handle eight or four values a turn: the loop itself would take as long as the arithmetic.
+// The last passes of a decoder. They handle eight or four values a turn, by index: the loop itself would take as long as the arithmetic, and slices that get
+// shorter with each turn as long again.
 
 // restore turns residuals in units above the base into values.
 func (h *header) restore(dst []int64) {
@@ -47,22 +48,16 @@ func (h *header) means(q []int64) {
 
 // accumulate replaces differences, in units above the base, by the sums of x and all up to them.
 func accumulate(q []int64, x, base, unit int64) {
-	for len(q) >= 8 {
-		a := (*[8]int64)(q)
-		x0 := x + (base + unit*a[0])
-		x1 := x0 + (base + unit*a[1])
-		x2 := x1 + (base + unit*a[2])
-		x3 := x2 + (base + unit*a[3])
-		a[0], a[1], a[2], a[3] = x0, x1, x2, x3
-		x4 := x3 + (base + unit*a[4])
-		x5 := x4 + (base + unit*a[5])
-		x6 := x5 + (base + unit*a[6])
-		x = x6 + (base + unit*a[7])
-		a[4], a[5], a[6], a[7] = x4, x5, x6, x
-		q = q[8:]
+	i := 0
+	for ; i < len(q)-3; i += 4 {
+		x0 := x + (base + unit*q[i])
+		x1 := x0 + (base + unit*q[i+1])
+		x2 := x1 + (base + unit*q[i+2])
+		x = x2 + (base + unit*q[i+3])
+		q[i], q[i+1], q[i+2], q[i+3] = x0, x1, x2, x
 	}
-	for i, v := range q {
-		x += base + unit*v
+	for ; i < len(q); i++ {
+		x += base + unit*q[i]
 		q[i] = x
 	}
 }
@@ -91,34 +86,61 @@ func (h *header) products(dst []float64, q []int64, by reciprocal) bool {
 // scaleAll is the last step without a transform.
 func (h *header) scaleAll(dst []float64, q []int64, by reciprocal) {
 	base, unit := h.base, h.unit
-	for len(q) >= 4 && len(dst) >= 4 {
-		a, d := (*[4]int64)(q), (*[4]float64)(dst)
-		f0, f1, f2, f3 := float64(base+unit*a[0]), float64(base+unit*a[1]), float64(base+unit*a[2]), float64(base+unit*a[3])
-		d[0], d[1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
-		d[2], d[3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
-		q, dst = q[4:], dst[4:]
+	dst = dst[:len(q)]
+	i := 0
+	for ; i < len(q)-3; i += 4 {
+		f0, f1, f2, f3 := float64(base+unit*q[i]), float64(base+unit*q[i+1]), float64(base+unit*q[i+2]), float64(base+unit*q[i+3])
+		dst[i], dst[i+1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
+		dst[i+2], dst[i+3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
 	}
-	for i, v := range q {
-		dst[i] = by.times(base + unit*v)
+	for ; i < len(q); i++ {
+		dst[i] = by.times(base + unit*q[i])
 	}
 }
 
 // scaleSums is the last step of differences. The sum is what the processor waits for: one addition a value.
 func (h *header) scaleSums(dst []float64, q []int64, by reciprocal) {
 	x, base, unit := h.first[0], h.base, h.unit
-	for len(q) >= 4 && len(dst) >= 4 {
-		a, d := (*[4]int64)(q), (*[4]float64)(dst)
-		x0 := x + (base + unit*a[0])
-		x1 := x0 + (base + unit*a[1])
-		x2 := x1 + (base + unit*a[2])
-		x = x2 + (base + unit*a[3])
+	dst = dst[:len(q)]
+	i := 0
+	for ; i < len(q)-3; i += 4 {
+		x0 := x + (base + unit*q[i])
+		x1 := x0 + (base + unit*q[i+1])
+		x2 := x1 + (base + unit*q[i+2])
+		x = x2 + (base + unit*q[i+3])
 		f0, f1, f2, f3 := float64(x0), float64(x1), float64(x2), float64(x)
-		d[0], d[1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
-		d[2], d[3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
-		q, dst = q[4:], dst[4:]
+		dst[i], dst[i+1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
+		dst[i+2], dst[i+3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
 	}
-	for i, v := range q {
-		x += base + unit*v
+	for ; i < len(q); i++ {
+		x += base + unit*q[i]
+		dst[i] = by.times(x)
+	}
+}
+
+// joint is symbols that belong above low bits, and what their sums are multiplied with.
+type joint struct {
+	symbols []byte
+	low     uint
+	by      reciprocal
+}
+
+// scaleJoined is joinSymbols and scaleSums in one pass.
+func (h *header) scaleJoined(dst []float64, q []int64, j joint) {
+	x, base, unit, low, by := h.first[0], h.base, h.unit, j.low&63, j.by
+	dst, s := dst[:len(q)], j.symbols[:len(q)]
+	i := 0
+	for ; i < len(q)-3; i += 4 {
+		x0 := x + (base + unit*(q[i]|int64(s[i])<<low))
+		x1 := x0 + (base + unit*(q[i+1]|int64(s[i+1])<<low))
+		x2 := x1 + (base + unit*(q[i+2]|int64(s[i+2])<<low))
+		x = x2 + (base + unit*(q[i+3]|int64(s[i+3])<<low))
+		f0, f1, f2, f3 := float64(x0), float64(x1), float64(x2), float64(x)
+		dst[i], dst[i+1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
+		dst[i+2], dst[i+3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
+	}
+	for ; i < len(q); i++ {
+		x += base + unit*(q[i]|int64(s[i])<<low)
 		dst[i] = by.times(x)
 	}
 }
@@ -137,34 +159,30 @@ func (h *header) scaleMeans(dst []float64, q []int64, by reciprocal) {
 
 // spreadSymbols makes integers of symbols.
 func spreadSymbols(q []int64, symbols []byte) {
-	for len(q) >= 8 && len(symbols) >= 8 {
-		a, s := (*[8]int64)(q), (*[8]byte)(symbols)
-		a[0], a[1], a[2], a[3] = int64(s[0]), int64(s[1]), int64(s[2]), int64(s[3])
-		a[4], a[5], a[6], a[7] = int64(s[4]), int64(s[5]), int64(s[6]), int64(s[7])
-		q, symbols = q[8:], symbols[8:]
+	s := symbols[:len(q)]
+	i := 0
+	for ; i < len(q)-7; i += 8 {
+		q[i], q[i+1], q[i+2], q[i+3] = int64(s[i]), int64(s[i+1]), int64(s[i+2]), int64(s[i+3])
+		q[i+4], q[i+5], q[i+6], q[i+7] = int64(s[i+4]), int64(s[i+5]), int64(s[i+6]), int64(s[i+7])
 	}
-	for i, s := range symbols[:len(q)] {
-		q[i] = int64(s)
+	for ; i < len(q); i++ {
+		q[i] = int64(s[i])
 	}
 }
 
 // joinSymbols puts symbols above the low bits that are in q.
 func joinSymbols(q []int64, symbols []byte, low uint) {
 	low &= 63
-	for len(q) >= 8 && len(symbols) >= 8 {
-		a, s := (*[8]int64)(q), (*[8]byte)(symbols)
-		a[0] |= int64(s[0]) << low
-		a[1] |= int64(s[1]) << low
-		a[2] |= int64(s[2]) << low
-		a[3] |= int64(s[3]) << low
-		a[4] |= int64(s[4]) << low
-		a[5] |= int64(s[5]) << low
-		a[6] |= int64(s[6]) << low
-		a[7] |= int64(s[7]) << low
-		q, symbols = q[8:], symbols[8:]
+	s := symbols[:len(q)]
+	i := 0
+	for ; i < len(q)-3; i += 4 {
+		q[i] |= int64(s[i]) << low
+		q[i+1] |= int64(s[i+1]) << low
+		q[i+2] |= int64(s[i+2]) << low
+		q[i+3] |= int64(s[i+3]) << low
 	}
-	for i, s := range symbols[:len(q)] {
-		q[i] |= int64(s) << low
+	for ; i < len(q); i++ {
+		q[i] |= int64(s[i]) << low
 	}
 }
 

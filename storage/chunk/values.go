@@ -75,7 +75,10 @@ func same(values []float64, bits uint64) bool {
 func (e *Encoder) appendConstant(dst []byte, values []float64, bits uint64) []byte {
 	if scale, ok := scaleOf(values[0]); ok {
 		at := len(dst)
-		if dst = e.appendDecimal(dst, values, scale); len(dst)-at <= 9 {
+		x, _ := toInteger(values[0], scale)
+		dst = append(dst, tagDecimal, scaleByte([]int64{x}, scale), kindConstant)
+		dst = binary.AppendVarint(dst, x)
+		if dst = append(dst, 0); len(dst)-at <= 9 { // no specials
 			return dst
 		}
 		dst = dst[:at]
@@ -117,13 +120,17 @@ func (e *Encoder) appendDecimal(dst []byte, values []float64, scale int) []byte 
 	e.integers = resize(e.integers, len(values))
 	e.special.reset()
 	toIntegers(e.integers, values, scale, &e.special)
-	head := byte(scale)
-	if productsDo(e.integers, scale) {
-		head |= scaleSmall
-	}
-	dst = append(dst, tagDecimal, head)
+	dst = append(dst, tagDecimal, scaleByte(e.integers, scale))
 	dst = e.appendStream(dst, e.integers, 0)
 	return e.appendSpecials(dst)
+}
+
+// scaleByte is how the scale of integers is written.
+func scaleByte(x []int64, scale int) byte {
+	if productsDo(x, scale) {
+		return byte(scale) | scaleSmall
+	}
+	return byte(scale)
 }
 
 // appendBits appends the ordered bits of the values, and the NaN and infinite ones.
@@ -203,15 +210,39 @@ func (d *Decoder) decimal(r *reader, dst []float64) {
 		return
 	}
 	d.integers = resize(d.integers, len(dst))
-	h := d.residuals(r, d.integers, 0)
-	if r.err != nil {
+	h := r.header(len(dst))
+	switch {
+	case r.err != nil:
 		return
+	case head&scaleSmall != 0 && h.kind == kindCoded && h.transform == transformDelta && !h.patches:
+		d.codedProducts(r, &h, dst, reciprocalOf(scale))
+	default:
+		d.body(r, &h, d.integers, 0)
+		if r.err == nil && (head&scaleSmall == 0 || !h.products(dst, d.integers, reciprocalOf(scale))) {
+			h.restore(d.integers)
+			divideAll(dst, d.integers, scale)
+		}
 	}
-	if head&scaleSmall == 0 || !h.products(dst, d.integers, reciprocalOf(scale)) {
-		h.restore(d.integers)
-		divideAll(dst, d.integers, scale)
+	if r.err == nil {
+		d.specials(r, dst)
 	}
-	d.specials(r, dst)
+}
+
+// codedProducts reads coded differences, the body that most columns have, without a pass that puts symbols and low bits together.
+func (d *Decoder) codedProducts(r *reader, h *header, dst []float64, by reciprocal) {
+	q := d.integers[1:]
+	symbols, low := d.symbols(r, q)
+	switch {
+	case r.err != nil:
+		return
+	case symbols != nil && low > 0:
+		dst[0] = by.times(h.first[0])
+		h.scaleJoined(dst[1:], q, joint{symbols, low, by})
+		return
+	case symbols != nil:
+		spreadSymbols(q, symbols)
+	}
+	h.products(dst, d.integers, by)
 }
 
 func rawValues(r *reader, dst []float64) {
