@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"hash/maphash"
 	"io"
 	"iter"
 	"math"
+	"slices"
 )
 
 // Position orders everything that was ever appended. It starts at 1; gaps are allowed.
@@ -69,7 +71,7 @@ type Batch struct {
 	Alerts     []AlertChange
 	Documents  []DocChange
 
-	refs map[string]uint32 // canonical key -> index into Keys
+	refs refTable // of Keys, as far as Ref has added them
 	key  []byte
 }
 
@@ -82,16 +84,62 @@ type SeriesDelete struct {
 // Ref returns the index of k in Keys and adds it when it is not there.
 func (b *Batch) Ref(k SeriesKey) uint32 {
 	b.key = k.Append(b.key[:0])
-	if ref, ok := b.refs[string(b.key)]; ok {
-		return ref
+	t := &b.refs
+	if 2*t.used >= len(t.slots) {
+		t.grow()
 	}
-	if b.refs == nil {
-		b.refs = make(map[string]uint32)
+	slot := t.find(uint32(maphash.Bytes(refSeed, b.key)), func(ref uint32) bool { return b.Keys[ref].same(&k) })
+	if slot.next == 0 {
+		b.Keys = append(b.Keys, k)
+		slot.next = uint32(len(b.Keys))
+		t.used++
 	}
-	ref := uint32(len(b.Keys))
-	b.refs[string(b.key)] = ref
-	b.Keys = append(b.Keys, k)
-	return ref
+	return slot.next - 1
+}
+
+// refTable finds keys by their hash. A Go map of their texts takes six times the memory, and most of what a batch of many series allocates.
+type refTable struct {
+	slots []refSlot // a power of two, at least half of them empty
+	used  int
+}
+
+type refSlot struct {
+	hash uint32
+	next uint32 // index into Keys plus one, 0 for an empty slot
+}
+
+var refSeed = maphash.MakeSeed()
+
+// find returns the slot of a key, or the empty one where it belongs, with its hash. There is always an empty one.
+func (t *refTable) find(hash uint32, same func(ref uint32) bool) *refSlot {
+	for at := int(hash) & (len(t.slots) - 1); ; at = (at + 1) & (len(t.slots) - 1) {
+		slot := &t.slots[at]
+		switch {
+		case slot.next == 0:
+			slot.hash = hash
+			return slot
+		case slot.hash == hash && same(slot.next-1):
+			return slot
+		}
+	}
+}
+
+func (t *refTable) grow() {
+	old := t.slots
+	t.slots = make([]refSlot, max(16, 2*len(old)))
+	for _, s := range old {
+		if s.next != 0 {
+			t.find(s.hash, func(uint32) bool { return false }).next = s.next
+		}
+	}
+}
+
+// Grow makes room for so many more keys and samples.
+func (b *Batch) Grow(keys, samples int) {
+	b.Keys = slices.Grow(b.Keys, keys)
+	s := &b.Samples
+	s.Series, s.Times = slices.Grow(s.Series, samples), slices.Grow(s.Times, samples)
+	s.Values, s.Flags = slices.Grow(s.Values, samples), slices.Grow(s.Flags, samples)
 }
 
 // Add appends a sample and returns its index. Its flags are Default and HasValue.

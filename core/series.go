@@ -175,6 +175,10 @@ func ParseSeriesKey(b []byte) (SeriesKey, error) {
 	return k, nil
 }
 
+func (k *SeriesKey) same(o *SeriesKey) bool {
+	return k.Metric == o.Metric && k.Entity == o.Entity && k.Tags.Equal(o.Tags)
+}
+
 // Compare orders keys by metric, entity and tags, as their canonical forms sort.
 func (k SeriesKey) Compare(o SeriesKey) int {
 	return cmp.Or(cmp.Compare(k.Metric, o.Metric), cmp.Compare(k.Entity, o.Entity), k.Tags.Compare(o.Tags))

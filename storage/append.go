@@ -33,7 +33,7 @@ func (db *DB) Append(ctx context.Context, b *core.Batch) (core.Receipt, error) {
 		return core.Receipt{}, err
 	}
 	if takesRoom(b) {
-		if err := db.room(ctx); err != nil {
+		if err := db.room(ctx, b.Origin.Door); err != nil {
 			return core.Receipt{}, err
 		}
 	}
@@ -67,8 +67,8 @@ func takesRoom(b *core.Batch) bool {
 	return b.Samples.Len()+len(b.Messages)+len(b.Properties)+len(b.Documents)+len(b.Alerts) > 0
 }
 
-// keepEncoder bounds what an encoder that waits for its next batch keeps: some tens of thousands of samples.
-const keepEncoder = 1 << 20
+// keepEncoder bounds what an encoder that waits for its next batch keeps: some tens of thousands of series. The collector frees those that nobody wants.
+const keepEncoder = 4 << 20
 
 func (db *DB) release(e *encoder) {
 	if cap(e.body)+cap(e.arena)+cap(e.payload) <= keepEncoder {

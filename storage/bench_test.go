@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/storetest"
+	"github.com/tidemark-db/tidemark/storage/index"
 	"github.com/tidemark-db/tidemark/storage/journal"
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
@@ -58,7 +59,7 @@ func BenchmarkApply(b *testing.B) {
 				st.index.Close()
 			}
 			st = newState(Options{}.withDefaults(), manifest{Generation: 1})
-			st.openIndex(Options{}.withDefaults(), 1)
+			st.index = index.Open(0, nil, 1)
 			b.StartTimer()
 		}
 		for j := range batch.Samples.Times {

@@ -249,7 +249,9 @@ func (c *inspector) strangers() error {
 		return fmt.Errorf("storage: check: %w", err)
 	}
 	for _, info := range list {
-		if !named[info.Name] && !strings.HasSuffix(info.Name, ".damaged") {
+		if marked(info.Name, named) {
+			c.line("note: a part of %s could not be read while the server ran: the next start reads it all", filepath.Join(dataDir, strings.TrimSuffix(info.Name, doubtExt)))
+		} else if !named[info.Name] && !strings.HasSuffix(info.Name, ".damaged") {
 			c.line("note: %s is in use by nobody: the next start removes it", filepath.Join(dataDir, info.Name))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // seeds is a number that the environment can raise.
-func seeds(t *testing.T, name string, otherwise int) int {
+func seeds(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {

@@ -47,6 +47,7 @@ type DB struct {
 	found    Report // by Open
 	gate     gate
 	disk     disk
+	doubts   doubts
 	journal  *journal.Journal
 	packer   *packer
 	ring     ring
@@ -91,6 +92,8 @@ func Open(fs vfs.FS, dir string, opts Options) (*DB, Report, error) {
 	}
 	db := &DB{opts: opts, fs: fs, dir: dir, lock: lock}
 	db.ring.limit = opts.RingBytes
+	db.flusher.pace.rate = opts.MergeRate
+	db.doubts.marks = make(chan string, 16)
 	db.encoders.New = func() any { return new(encoder) }
 	report, err := db.recover()
 	if err != nil {

@@ -248,6 +248,11 @@ func (d *decoder) keys() []core.SeriesKey {
 
 // parseKey is core.ParseSeriesKey without copies: the key's strings are parts of s.
 func parseKey(s string) (core.SeriesKey, bool) {
+	return parseKeyIn(s, func(n int) core.Tags { return make(core.Tags, 0, n) })
+}
+
+// parseKeyIn is parseKey with the memory for tags asked for: room for n of them.
+func parseKeyIn(s string, room func(n int) core.Tags) (core.SeriesKey, bool) {
 	metric, rest, ok1 := strings.Cut(s, "\x00")
 	entity, rest, ok2 := strings.Cut(rest, "\x00")
 	if !ok1 || !ok2 {
@@ -255,7 +260,7 @@ func parseKey(s string) (core.SeriesKey, bool) {
 	}
 	k := core.SeriesKey{Metric: metric, Entity: entity}
 	if n := strings.Count(rest, "\x00"); n > 0 {
-		k.Tags = make(core.Tags, 0, n)
+		k.Tags = room(n)
 	}
 	for rest != "" {
 		tag, more, ok := strings.Cut(rest, "\x00")

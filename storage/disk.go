@@ -15,6 +15,7 @@ import (
 type disk struct {
 	checked atomic.Int64 // Unix nanoseconds of the last look
 	refusal atomic.Pointer[core.Error]
+	crowded atomic.Bool  // refusal is only about what others keep in the directory
 	files   atomic.Int64 // bytes of the files in the manifest
 }
 
@@ -27,33 +28,42 @@ const reserveFile = "reserve"
 // scarce is how many times disk.low may be free for a reserve to be worth its bytes.
 const scarce = 8
 
-// roomOnDisk refuses writes while the disk has no room, or the budget is used up.
-func (db *DB) roomOnDisk() error {
+// roomOnDisk refuses writes while the disk has no room, or the budget is used up. What parsers write goes on when it is uploads that use it up: they go only by
+// being written.
+func (db *DB) roomOnDisk(door core.Door) error {
 	now := time.Now().UnixNano()
 	if last := db.disk.checked.Load(); now-last > int64(diskEvery) && db.disk.checked.CompareAndSwap(last, now) {
-		db.disk.refusal.Store(db.measureDisk())
+		refusal, crowded := db.measureDisk()
+		db.disk.crowded.Store(crowded)
+		db.disk.refusal.Store(refusal)
 	}
-	if refusal := db.disk.refusal.Load(); refusal != nil {
+	if refusal := db.disk.refusal.Load(); refusal != nil && !(door == core.DoorPlugin && db.disk.crowded.Load()) {
 		return refusal
 	}
 	return nil
 }
 
-func (db *DB) measureDisk() *core.Error {
+// measureDisk returns why nothing can be stored, nil when it can, and whether there would be room but for what others keep in the directory.
+func (db *DB) measureDisk() (refusal *core.Error, crowded bool) {
 	space, err := db.fs.Free(db.dir)
 	if err == nil && space.Free < db.opts.DiskLow {
 		return &core.Error{Code: core.NoSpace, RetryAfter: retryAfter, Text: fmt.Sprintf("the disk is nearly full: %d bytes are free, and %d are kept free "+
-			"(setting disk.low): nothing can be stored until there is room, reading goes on", space.Free, db.opts.DiskLow)}
+			"(setting disk.low): nothing can be stored until there is room, reading goes on", space.Free, db.opts.DiskLow)}, false
 	}
-	if used := db.used(); db.opts.DiskBytes > 0 && used > db.opts.DiskBytes {
+	if db.opts.DiskBytes <= 0 {
+		return nil, false
+	}
+	used, others := db.disk.files.Load()+db.journal.Status().Bytes, db.opts.Others()
+	switch {
+	case used > db.opts.DiskBytes:
 		return &core.Error{Code: core.NoSpace, RetryAfter: retryAfter, Text: fmt.Sprintf("the database takes %d bytes and may take %d (setting disk): "+
-			"nothing can be stored until old data goes, see retention.bytes; reading goes on", used, db.opts.DiskBytes)}
+			"nothing can be stored until old data goes, see retention.bytes; reading goes on", used, db.opts.DiskBytes)}, false
+	case used+others > db.opts.DiskBytes:
+		return &core.Error{Code: core.NoSpace, RetryAfter: retryAfter, Text: fmt.Sprintf("the database takes %d bytes, uploads that wait take %d, and together they may take "+
+			"%d (setting disk): nothing else can be stored until the uploads are processed; reading goes on", used, others, db.opts.DiskBytes)}, true
 	}
-	return nil
+	return nil, false
 }
-
-// used is how many bytes the database takes on the disk.
-func (db *DB) used() int64 { return db.disk.files.Load() + db.journal.Status().Bytes }
 
 // count notes the size of the files in a manifest.
 func (d *disk) count(m *manifest) {

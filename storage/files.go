@@ -1,9 +1,12 @@
 package storage
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +26,7 @@ func (db *DB) openFiles(report *Report) error {
 	if err != nil {
 		return err
 	}
+	m.Files = db.identify(m.Files, report)
 	db.flusher.manifest = m
 	db.flusher.current.Store(&m)
 	db.state = newState(db.opts, m)
@@ -30,7 +34,11 @@ func (db *DB) openFiles(report *Report) error {
 	db.flusher.shelves = db.state.shelves(db)
 	var lost []fileEntry
 	for _, e := range m.Files {
-		if err := db.openFile(e); err != nil {
+		err := db.openFile(e)
+		if isLater(err) { // nothing was changed yet
+			return fmt.Errorf("storage: %w", err)
+		}
+		if err != nil {
 			lost = append(lost, e)
 			report.addDamage(err.Error())
 		}
@@ -45,11 +53,12 @@ func (db *DB) openFiles(report *Report) error {
 		}
 	}
 	db.state.unknown = m.Unknown
-	db.openIndex(db.opts, m.NextSeries)
+	db.openIndex(m.NextSeries)
 	if err := db.index.Err(); err != nil { // met while the runs were laid over each other
 		report.addDamage(err.Error())
 	}
 	db.sweepFiles(m, report)
+	db.reread(&m, report)
 	db.disk.count(&m)
 	report.Files = len(m.Files) - len(lost)
 	return db.state.load(report)
@@ -61,21 +70,95 @@ func (db *DB) openFile(e fileEntry) error {
 			continue
 		}
 		path := e.path(db.dir)
-		info, err := db.fs.Stat(path)
-		if err == nil && info.Size != e.Size {
-			err = fmt.Errorf("it has %d bytes and should have %d", info.Size, e.Size)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
 		o, err := s.open(e, path)
+		if isLater(err) {
+			return err
+		}
+		if wrong := e.compare(db.fs, path); wrong != nil {
+			if c, ok := o.file.(io.Closer); ok && err == nil {
+				_ = c.Close() // nothing was written
+			}
+			err = wrong
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		s.adopt(o)
 		return nil
 	}
-	return fmt.Errorf("%s: a file of a kind that this program does not know", e.path(db.dir))
+	return fmt.Errorf("%s: %w", e.path(db.dir), errKind)
+}
+
+// errKind says that a manifest, whose checksum is right, names what only a later release can have written.
+var errKind = errors.New("a file of a kind that this program does not know: it was written by a later release: start that release, or restore a backup")
+
+// compare returns why a file is not the one that e stands for, nil when it is.
+func (e fileEntry) compare(fs vfs.FS, path string) error {
+	size, end, err := endOf(fs, path)
+	switch {
+	case err != nil:
+		return err
+	case size != e.Size:
+		return fmt.Errorf("it has %d bytes and should have %d", size, e.Size)
+	case e.End != 0 && end != e.End:
+		return errors.New("it is not the file that was written under this name")
+	}
+	return nil
+}
+
+// endOf returns the size of a file and the checksum of its last bytes, or of all when there are fewer.
+func endOf(fs vfs.FS, path string) (size int64, end uint32, err error) {
+	f, err := fs.Open(path, vfs.ReadOnly)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close() // read only
+	if size, err = f.Size(); err != nil {
+		return 0, 0, err
+	}
+	b := make([]byte, min(size, endBytes))
+	if _, err := f.ReadAt(b, size-int64(len(b))); err != nil && len(b) > 0 {
+		return 0, 0, err
+	}
+	return size, crc32.Checksum(b, castagnoli), nil
+}
+
+// identify looks whether the files are those that the manifest means. Those that somebody has exchanged for one another are each taken for what they hold;
+// of a file that is none of them, openFile tells.
+func (db *DB) identify(list []fileEntry, report *Report) []fileEntry {
+	list = slices.Clone(list)
+	var wrong []*fileEntry
+	var found []fileEntry // what is there under their names, until it is known what it is
+	for i := range list {
+		e := &list[i]
+		size, end, err := endOf(db.fs, e.path(db.dir))
+		if e.End != 0 && (err != nil || size != e.Size || end != e.End) {
+			wrong = append(wrong, e)
+			found = append(found, fileEntry{Kind: e.Kind, Number: e.Number, Size: size, End: end})
+		}
+	}
+	take := func(e *fileEntry, is func(f fileEntry) bool) bool {
+		i := slices.IndexFunc(found, is)
+		if i < 0 {
+			return false
+		}
+		e.Number = found[i].Number
+		found = slices.Delete(found, i, i+1)
+		return true
+	}
+	var unknown []*fileEntry
+	for _, e := range wrong {
+		meant := e.base()
+		if !take(e, func(f fileEntry) bool { return f.Kind == e.Kind && f.Size == e.Size && f.End == e.End }) {
+			unknown = append(unknown, e)
+			continue
+		}
+		report.addDamage(fmt.Sprintf("%s has been exchanged with another file: it is read as %s, which it is", e.base(), meant))
+	}
+	for _, e := range unknown { // one of the names that are left, so that no file is both in use and set aside
+		take(e, func(f fileEntry) bool { return f.Kind == e.Kind })
+	}
+	return list
 }
 
 // sweepFiles removes what a crash left behind: files that are in no manifest. Files that were set aside stay.
@@ -87,7 +170,7 @@ func (db *DB) sweepFiles(m manifest, report *Report) {
 	dir := filepath.Join(db.dir, dataDir)
 	list, err := db.fs.List(dir)
 	for _, info := range list {
-		if !info.Dir && !live[info.Name] && !strings.HasSuffix(info.Name, ".damaged") {
+		if !info.Dir && !live[info.Name] && !marked(info.Name, live) && !strings.HasSuffix(info.Name, ".damaged") {
 			err = errors.Join(err, db.fs.Remove(filepath.Join(dir, info.Name)))
 		}
 	}
@@ -102,23 +185,33 @@ func (db *DB) findManifest(report *Report) (manifest, error) {
 	if err == nil {
 		return m, nil
 	}
-	if !errors.Is(err, errManifest) && !errors.Is(err, vfs.ErrNotExist) && !errors.Is(err, errVersion) {
+	if !errors.Is(err, errManifest) && !errors.Is(err, vfs.ErrNotExist) && !isLater(err) {
 		return m, err
 	}
 	copied, copyErr := readManifest(db.fs, db.dir, manifestCopy)
 	switch {
+	case isLater(err) && !(copyErr == nil && db.sameBody(err)):
+		return m, err // its copy may be older than it, and must not decide which files are in use
 	case copyErr == nil:
 		report.addDamage(fmt.Sprintf("%v: its copy was used", err))
 		return copied, nil
 	case errors.Is(err, vfs.ErrNotExist) && errors.Is(copyErr, vfs.ErrNotExist):
 		return m, nil // a new database
-	case errors.Is(err, errVersion):
-		return m, err
 	case !errors.Is(copyErr, errManifest) && !errors.Is(copyErr, vfs.ErrNotExist): // of a later release, or it may be read another time
 		return m, copyErr
 	}
 	report.addDamage(fmt.Sprintf("%v, and so is its copy: all files are set aside", err))
 	return m, db.setAside()
+}
+
+// sameBody reports whether a manifest of a later version has the body of its copy: then it is only its version that is damaged.
+func (db *DB) sameBody(err error) bool {
+	var later *laterManifest
+	if !errors.As(err, &later) {
+		return false
+	}
+	b, err := readAll(db.fs, filepath.Join(db.dir, manifestCopy), maxManifest)
+	return err == nil && len(b) >= manifestHeader && bytes.Equal(b[manifestHeader:], later.body)
 }
 
 // setAside moves everything but the journal out of the way.
@@ -148,6 +241,9 @@ func (db *DB) closeFiles() error {
 		db.index.Close()
 	}
 	var errs []error
+	for _, r := range db.runs { // of an index that was not made
+		errs = append(errs, r.Close())
+	}
 	for _, s := range db.flusher.shelves {
 		errs = append(errs, s.close())
 	}

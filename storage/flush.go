@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/index"
 	"github.com/tidemark-db/tidemark/storage/journal"
+	"github.com/tidemark-db/tidemark/storage/samples"
 	"github.com/tidemark-db/tidemark/storage/sealed"
 	"github.com/tidemark-db/tidemark/storage/table"
 	"github.com/tidemark-db/tidemark/storage/vfs"
@@ -29,11 +30,15 @@ type flusher struct {
 	// orphans are files that a manifest names of which it is not known whether the next start finds it; the worker's.
 	orphans []fileEntry
 
+	facts samples.Facts // of the file of samples that was just written; the worker's
+
 	wake  chan struct{} // something may be worth doing; holds one
 	asked chan request
 	stop  chan struct{} // closed by Close
 	done  chan struct{} // closed by the worker
 
+	turn    int                      // whose files are looked at next for a merge; the worker's
+	pace    pace                     // of merges; the worker's
 	failure atomic.Pointer[error]    // of the last try; nil when it went well
 	current atomic.Pointer[manifest] // what manifest is; never changed
 	last    atomic.Pointer[flushed]  // nil: none since Open
@@ -109,6 +114,14 @@ func (db *DB) run() {
 		case broken := <-db.faulty:
 			if err := db.discard(ctx, broken); err != nil {
 				retry = db.failed("set a damaged file aside", err)
+			}
+		case broken := <-db.msgs.faulty:
+			if err := db.discardMessages(ctx, broken); err != nil {
+				retry = db.failed("set a damaged file aside", err)
+			}
+		case base := <-db.doubts.marks:
+			if err := db.mark(base); err != nil {
+				db.opts.Log("storage: " + err.Error())
 			}
 		case <-timer.C:
 			retry = db.work(ctx, !again || db.full()) // what failed may be a merge, which is no reason to write small files
@@ -339,7 +352,10 @@ func (db *DB) mergeOne(ctx context.Context) (bool, error) {
 		db.opts.Log(fmt.Sprintf("storage: %s is dropped: the files take more than retention.bytes allows", m.old[0].path(db.dir)))
 		return true, db.merge(ctx, s, m, db.removeFile)
 	}
-	for _, s := range db.flusher.shelves {
+	f := &db.flusher
+	for range f.shelves { // in turn, or those at the end would get none while there is always something for the first ones
+		s := f.shelves[f.turn%len(f.shelves)]
+		f.turn++
 		m, ok := s.plan()
 		if !ok {
 			continue
@@ -359,7 +375,7 @@ func (db *DB) mergeOne(ctx context.Context) (bool, error) {
 func isDamage(err error) bool {
 	var inFile *sealed.DamageError
 	var inTable *table.DamageError
-	return errors.As(err, &inFile) || errors.As(err, &inTable) || errors.Is(err, index.ErrDamaged)
+	return errors.As(err, &inFile) || errors.As(err, &inTable) || errors.Is(err, index.ErrDamaged) || errors.Is(err, vfs.ErrFault)
 }
 
 // removeFile removes a file that is in no manifest any more. What a crash leaves of such files, the next Open removes.
@@ -424,7 +440,7 @@ func (db *DB) Compact(ctx context.Context) error {
 			return err
 		}
 		for _, s := range db.flusher.shelves {
-			if m, ok := s.whole(); ok {
+			for _, m := range s.whole() {
 				if err := db.merge(ctx, s, m, db.removeFile); err != nil {
 					return err
 				}
@@ -524,10 +540,16 @@ func (a *attentiveWriter) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	if a.since += len(b); a.since >= lookEvery {
+		written := a.since
 		a.since = 0
 		if err := a.db.flushIfFull(a.ctx); err != nil {
 			a.db.failed("flush", err)
 		}
+		a.db.flusher.pace.wait(a.ctx, written, a.db.flusher.wake, func() {
+			if err := a.db.flushIfFull(a.ctx); err != nil {
+				a.db.failed("flush", err)
+			}
+		})
 	}
 	return a.w.Write(b)
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +20,13 @@ type generation struct {
 	bytes   atomic.Int64                                 // of memory, estimated
 	samples atomic.Int64                                 // that were put, those that replaced others included
 	newest  atomic.Int64                                 // core.Time of the newest sample that was ever put, plus one
+
+	removals uint64 // series that had ended when it began
+	mixed    bool   // something but numbers alone was put, or several versions; the appender's
+
+	// Of the appender: a fleet of a million is as many small objects as the collector has to visit, unless they share a few large ones.
+	slab  []series // that are not in use yet
+	names keyMemory
 }
 
 // seriesPerPage: ids that are in use at the same time lie close together, since they were given in the order of arrival.
@@ -36,11 +44,60 @@ type series struct {
 	measured bool // not a forecast
 
 	// What older layers hold; the appender's.
-	settled core.Time // of the newest sample, or settledUnknown
 	plain   bool      // with settled: numbers alone
+	settled core.Time // of the newest sample, or settledUnknown
 
-	mu   sync.RWMutex // guards head
-	head head
+	mu    sync.Mutex // guards head
+	head  head
+	first single
+}
+
+// seriesPerSlab: some 13 KB.
+const seriesPerSlab = 64
+
+// blank returns a series of g that nobody sees yet. Only the appender may call it.
+func (g *generation) blank() *series {
+	if len(g.slab) == 0 {
+		g.slab = make([]series, seriesPerSlab)
+	}
+	s := &g.slab[0]
+	g.slab = g.slab[1:]
+	s.settled, s.head.small = settledUnknown, &s.first
+	return s
+}
+
+// keyMemory keeps the texts and tags of keys side by side.
+type keyMemory struct {
+	text strings.Builder
+	tags core.Tags // not in use yet
+}
+
+// Sizes of what the keys of a generation share. They live as long as one of these keys does, so they are no larger than it takes to not count.
+const (
+	textChunk = 4 << 10
+	tagChunk  = 64
+)
+
+// key returns the key whose canonical form is given, which is made by SeriesKey.Append, and names cannot hold separators.
+func (n *keyMemory) key(canonical []byte) core.SeriesKey {
+	if n.text.Cap()-n.text.Len() < len(canonical) {
+		n.text = strings.Builder{}
+		n.text.Grow(max(textChunk, len(canonical)))
+	}
+	start := n.text.Len()
+	n.text.Write(canonical)
+	k, _ := parseKeyIn(n.text.String()[start:], n.room)
+	return k
+}
+
+// room returns an empty list of tags with room for count.
+func (n *keyMemory) room(count int) core.Tags {
+	if count > len(n.tags) {
+		n.tags = make(core.Tags, max(tagChunk, count))
+	}
+	t := n.tags[:0:count]
+	n.tags = n.tags[count:]
+	return t
 }
 
 // Values of settled that are no times.
@@ -49,8 +106,8 @@ const (
 	settledNone    core.Time = -1
 )
 
-// seriesBytes is what a series takes in a generation besides its samples: the struct, its place in the page, a first column and the strings.
-const seriesBytes = 420
+// seriesBytes is what a series takes in a generation besides its samples and the text of its key: the struct, its place in the page, and a tag or two.
+const seriesBytes = 260
 
 func newGeneration(number uint64) *generation {
 	g := &generation{number: number}
@@ -142,34 +199,34 @@ func (w *write) bytes() int64 {
 }
 
 func (s *series) has(r core.Range) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.head.has(r)
 }
 
 func (s *series) newest() (core.Time, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.head.newest()
 }
 
 func (s *series) copyTo(b *core.Block, w window) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.head.copyTo(b, w)
 }
 
 // plain reports whether the series has numbers alone.
 func (s *series) numbersAlone() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.head.plain()
 }
 
 // from returns the time of the first sample at or after t.
 func (s *series) from(t core.Time) (core.Time, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	i := s.head.seek(t)
 	if i == len(s.head.columns) {
 		return 0, false

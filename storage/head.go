@@ -19,6 +19,32 @@ const columnLength = 512
 // accepted. The caller locks.
 type head struct {
 	columns []column
+	small   *single // memory for the first column, until it is used
+}
+
+// single is a column of one sample with its memory: many series get no more before they go to a file.
+type single struct {
+	column [1]column
+	time   [1]core.Time
+	value  [1]float64
+}
+
+// extend returns the column behind which samples are put, which is made when there is none or it is full. The first one of a series grows as it fills, since
+// most series of a short-lived process stay small; the following ones are made in full.
+func (h *head) extend() *column {
+	n := len(h.columns)
+	switch {
+	case n == 0 && h.small != nil:
+		s := h.small
+		h.small = nil // once: what is in it may have moved to another head
+		s.column[0] = column{times: s.time[:0], values: s.value[:0]}
+		h.columns = s.column[:]
+	case n == 0:
+		h.columns = append(h.columns, column{})
+	case len(h.columns[n-1].times) == columnLength:
+		h.columns = append(h.columns, column{times: make([]core.Time, 0, columnLength), values: make([]float64, 0, columnLength)})
+	}
+	return &h.columns[len(h.columns)-1]
 }
 
 // column is a run of at most columnLength samples, ascending by time, each time once.
@@ -109,12 +135,7 @@ func (h *head) putNumbers(times []core.Time, values []float64) {
 func (h *head) putRun(times []core.Time, values []float64) int {
 	last := len(h.columns) - 1
 	if last < 0 || times[0] > h.columns[last].last() {
-		if last < 0 {
-			h.columns = append(h.columns, column{})
-		} else if len(h.columns[last].times) == columnLength {
-			h.columns = append(h.columns, column{times: make([]core.Time, 0, columnLength), values: make([]float64, 0, columnLength)})
-		}
-		c := &h.columns[len(h.columns)-1]
+		c := h.extend()
 		n := min(len(times), columnLength-len(c.times))
 		c.times, c.values = append(c.times, times[:n]...), append(c.values, values[:n]...)
 		return n
@@ -142,16 +163,9 @@ func (w *write) number() float64 {
 	return w.value
 }
 
-// push appends behind the newest sample. The first column of a series grows as it fills, since most series of a short-lived process stay
-// small; the following ones are made in full.
+// push appends behind the newest sample.
 func (h *head) push(w write) {
-	n := len(h.columns)
-	if n == 0 {
-		h.columns = append(h.columns, column{})
-	} else if len(h.columns[n-1].times) == columnLength {
-		h.columns = append(h.columns, column{times: make([]core.Time, 0, columnLength), values: make([]float64, 0, columnLength)})
-	}
-	c := &h.columns[len(h.columns)-1]
+	c := h.extend()
 	c.times = append(c.times, w.time)
 	c.values = append(c.values, w.number())
 	if w.text != nil || w.decimal != nil || w.version != nil {

@@ -33,8 +33,8 @@ func (st *state) dead(id index.ID) bool {
 }
 
 // openIndex makes the index of the runs that were opened.
-func (st *state) openIndex(opts Options, next index.ID) {
-	st.index = index.Open(opts.CacheBytes, st.runs, next)
-	st.runs = nil
-	st.index.OnDamage(func(_ *index.Run, err error) { opts.Log("storage: " + err.Error()) })
+func (db *DB) openIndex(next index.ID) {
+	db.index = index.Open(db.opts.CacheBytes, db.runs, next)
+	db.runs = nil
+	db.index.OnDamage(func(r *index.Run, err error) { db.doubt(r.Path(), err) })
 }

@@ -34,8 +34,9 @@ type manifest struct {
 type fileEntry struct {
 	Kind   fileKind `json:"kind"`
 	Number uint64   `json:"number"`
-	Size   int64    `json:"size"` // so that a file that was cut short is known without reading it
-	Sum    uint32   `json:"sum"`  // CRC-32C of the whole file, for who copies it
+	Size   int64    `json:"size"`          // so that a file that was cut short is known without reading it
+	Sum    uint32   `json:"sum"`           // CRC-32C of the whole file, for who copies it
+	End    uint32   `json:"end,omitempty"` // CRC-32C of its last endBytes, by which Open knows it; 0: not kept
 }
 
 // fileKind says what is in a file. Tables are several, so their kind has the name of one behind it.
@@ -136,11 +137,14 @@ func readManifest(fs vfs.FS, dir, name string) (m manifest, err error) {
 	if len(b) < manifestHeader || string(b[:8]) != manifestMagic {
 		return empty, errManifest
 	}
-	if v := le.Uint32(b[8:]); v != manifestVersion {
-		return empty, fmt.Errorf("storage: %w: %s has version %d, this program reads version %d", errVersion, name, v, manifestVersion)
-	}
 	body := b[manifestHeader:]
 	if uint64(le.Uint32(b[12:])) != uint64(len(body)) || le.Uint32(b[16:]) != crc32.Checksum(body, castagnoli) {
+		return empty, errManifest
+	}
+	switch v := le.Uint32(b[8:]); {
+	case v > manifestVersion:
+		return empty, fmt.Errorf("storage: %w", &laterManifest{vfs.VersionError{Path: filepath.Join(dir, name), Found: v, Known: manifestVersion}, body})
+	case v < manifestVersion:
 		return empty, errManifest
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -170,10 +174,22 @@ func manifestOf(fs vfs.FS, dir string) (m manifest, used string, err error) {
 	return m, "", err
 }
 
-var (
-	errManifest = errors.New("storage: the manifest is damaged")
-	errVersion  = errors.New("the manifest is of a later release")
-)
+var errManifest = errors.New("storage: the manifest is damaged")
+
+// laterManifest is a vfs.VersionError for a manifest whose checksum is right. The version is not in the checksum: a bit that turned over in it is told by a copy
+// with the same body.
+type laterManifest struct {
+	vfs.VersionError
+	body []byte
+}
+
+func (e *laterManifest) Unwrap() error { return &e.VersionError }
+
+// isLater reports whether err says that something was written by a later release.
+func isLater(err error) bool {
+	var later *vfs.VersionError
+	return errors.As(err, &later) || errors.Is(err, errKind)
+}
 
 // readAll returns a whole file of at most limit bytes.
 func readAll(fs vfs.FS, path string, limit int64) ([]byte, error) {

@@ -2,7 +2,10 @@ package storage
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"math"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/events"
+	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
 // message is a message in memory; arrival orders those that have the same time, entity, type and source. All of its texts lie in one allocation, and its tags
@@ -35,8 +39,9 @@ func compareMessages(a, b *message) int {
 // messages keeps messages of one identity side by side; one that equals a stored message in every field takes its place, and only its age changes: it keeps its
 // arrival, by which the newest layer overrides the others. What was received longer ago than the retention is not shown, whether it was swept or not.
 type messages struct {
-	views views[messagePart, *events.File]
-	edits edits
+	views  views[messagePart, *events.File]
+	edits  edits
+	faulty chan *messageFile // that the disk does not give any more; the worker sets them aside
 
 	retention time.Duration // 0 = messages are kept
 	now       func() core.Time
@@ -63,7 +68,7 @@ func newMessagePart(number uint64) *messagePart {
 }
 
 func newMessages(opts Options, m manifest) *messages {
-	s := &messages{retention: opts.MessageRetention, now: opts.Now, arrivals: m.Counters.Messages, older: math.MinInt64}
+	s := &messages{retention: opts.MessageRetention, now: opts.Now, arrivals: m.Counters.Messages, older: math.MinInt64, faulty: make(chan *messageFile, 1)}
 	s.edits.list = m.Edits
 	s.views.change(func(next *layers[messagePart, *events.File]) { next.active = newMessagePart(m.Generation) })
 	return s
@@ -294,7 +299,7 @@ func (s *messages) merged(sources []*messageSource) iter.Seq2[*message, error] {
 			for _, src := range sources {
 				more, err := src.fill()
 				if err != nil {
-					yield(nil, damaged(err))
+					yield(nil, s.unreadable(src.held, err))
 					return
 				}
 				if more && (best == nil || compareMessages(src.head(), best.head()) < 0) {
@@ -318,6 +323,27 @@ func (s *messages) merged(sources []*messageSource) iter.Seq2[*message, error] {
 	}
 }
 
+// unreadable reports that a file could not be read, and returns what the reader is told. A file whose bytes the disk does not give any more is set aside by the
+// worker; one with a bad block serves its others.
+func (s *messages) unreadable(f *messageFile, err error) error {
+	if errors.Is(err, vfs.ErrFault) {
+		select {
+		case s.faulty <- f:
+		default: // the worker has enough to do: the next reader reports it again
+		}
+	}
+	return damaged(err)
+}
+
+// discardMessages takes a file out of use that the disk does not give any more, and keeps it under another name.
+func (db *DB) discardMessages(ctx context.Context, broken *messageFile) error {
+	if !slices.Contains(db.msgs.views.current.Load().files, broken) {
+		return nil // it went meanwhile
+	}
+	db.opts.Log(fmt.Sprintf("storage: %s cannot be read and is set aside: its messages are missing from now on", broken.entry.path(db.dir)))
+	return db.merge(ctx, messageShelf{db}, mergeOf(&db.msgs.views, []*messageFile{broken}), db.quarantine)
+}
+
 // messageSource reads one layer, a page at a time.
 type messageSource struct {
 	page []*message
@@ -328,6 +354,7 @@ type messageSource struct {
 	start edge
 
 	file  *events.File
+	held  *messageFile // whose file it is
 	query events.Query
 	next  int // block
 	begin *message
@@ -385,7 +412,7 @@ func (s *messages) sources(v *layers[messagePart, *events.File], start *message,
 		list = append(list, src)
 	}
 	for _, f := range v.files {
-		src := &messageSource{file: f.file, query: q, begin: start, edits: s.edits.of(f.file.Generation()), cache: cache}
+		src := &messageSource{file: f.file, held: f, query: q, begin: start, edits: s.edits.of(f.file.Generation()), cache: cache}
 		if len(src.edits) > 0 { // names in the file are not those that are asked for
 			src.query.Entities = nil
 		}
@@ -549,19 +576,20 @@ func (s messageShelf) plan() (merge, bool) {
 			return mergeOf(&s.db.msgs.views, list[i:i+1]), true
 		}
 	}
-	from, to := planTiers(list, func(f *events.File) int64 { return f.Size() })
+	from, to := planTiers(list, (*events.File).Size, s.db.opts.maxMerged())
 	if from == to {
 		return merge{}, false
 	}
 	return s.merging(list[from:to]), true
 }
 
-func (s messageShelf) whole() (merge, bool) {
-	list := s.db.msgs.views.current.Load().files
-	if len(list) == 0 || len(list) == 1 && len(s.db.msgs.edits.all()) == 0 {
-		return merge{}, false
+func (s messageShelf) whole() (todo []merge) {
+	for _, list := range groups(s.db.msgs.views.current.Load().files, (*events.File).Size, s.db.opts) {
+		if len(list) > 1 || len(s.db.msgs.edits.all()) > 0 {
+			todo = append(todo, s.merging(list))
+		}
 	}
-	return s.merging(list), true
+	return todo
 }
 
 func (s messageShelf) merging(list []*messageFile) merge {

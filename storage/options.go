@@ -25,6 +25,8 @@ type Options struct {
 	FlushBytes int64         // of recent state in memory, from which on it is written to files; 0 is DefaultFlushBytes
 	FlushAge   time.Duration // after which it is written whatever its size; 0 is DefaultFlushAge
 
+	MergeRate int64 // bytes a second that merges write; 0 is DefaultMergeRate, below 0 there is no bound
+
 	DiskBytes      int64 // that files and journal may take: above it writes are refused; 0 = no bound
 	DiskLow        int64 // free bytes of the disk below which writes are refused; 0 is DefaultDiskLow
 	RetentionBytes int64 // of files, above which the oldest samples and messages go, a file at a time; 0 keeps them
@@ -32,7 +34,9 @@ type Options struct {
 
 	// Hold returns the position up to which followers of the log have come, so that the journal behind it stays; nil: nobody needs it after a restart.
 	Hold func() core.Position
-	Log  func(text string) // of what the worker does; nil: nowhere
+	// Others returns the bytes that others keep in the data directory, which count against DiskBytes; nil: nobody does. It is called about once a second.
+	Others func() int64
+	Log    func(text string) // of what the worker does; nil: nowhere
 
 	Now  func() core.Time // the clock; nil is the system's
 	Zone *time.Location   // of dates in expressions; nil is UTC
@@ -96,11 +100,17 @@ func (o Options) withDefaults() Options {
 	if o.FlushAge == 0 {
 		o.FlushAge = DefaultFlushAge
 	}
+	if o.MergeRate == 0 {
+		o.MergeRate = DefaultMergeRate
+	}
 	if o.DiskLow == 0 {
 		o.DiskLow = DefaultDiskLow
 	}
 	if o.Reserve == 0 {
 		o.Reserve = DefaultReserve
+	}
+	if o.Others == nil {
+		o.Others = func() int64 { return 0 }
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}

@@ -79,6 +79,12 @@ type encoder struct {
 	ends    []int    // where each key ends
 	order   []place  // used keys in order of their canonical form
 	rank    []uint32 // by batch key: its place in order, unused = noRank
+	sorted  []uint32 // the refs of order; empty when they are not known
+	grouped []place  // scratch of groupByMetric, as are those up to metrics
+	sizes   []int    // of the groups in order
+	starts  []int    // of the groups in grouped, by their numbers
+	names   []string // of the metrics
+	metrics map[string]int
 	body    []byte
 	payload []byte
 
@@ -185,7 +191,15 @@ func (e *encoder) origin(o core.Origin) {
 
 // prepareKeys lays out the canonical keys of b, which the index wants as well.
 func (e *encoder) prepareKeys(b *core.Batch) {
-	e.arena, e.ends = e.arena[:0], e.ends[:0]
+	size := 0
+	for i := range b.Keys {
+		k := &b.Keys[i]
+		size += len(k.Metric) + len(k.Entity) + 2
+		for _, t := range k.Tags {
+			size += len(t.Name) + len(t.Value) + 2
+		}
+	}
+	e.arena, e.ends, e.sorted = slices.Grow(e.arena[:0], size), slices.Grow(e.ends[:0], len(b.Keys)), e.sorted[:0]
 	for i := range b.Keys {
 		e.arena = b.Keys[i].Append(e.arena)
 		e.ends = append(e.ends, len(e.arena))
@@ -243,8 +257,8 @@ func (e *encoder) samples(b *core.Batch) {
 	e.sides(s)
 }
 
-// place is a key with the eight bytes, as a big-endian number, that follow what all keys of the batch share: the order of most keys is that of
-// these numbers.
+// place is a key with the eight bytes, as a big-endian number, that follow what all keys of its metric share: the order of most keys is that
+// of these numbers.
 type place struct {
 	head uint64
 	ref  uint32
@@ -252,7 +266,7 @@ type place struct {
 
 // sortKeys fills order and rank with the keys that a sample refers to.
 func (e *encoder) sortKeys(b *core.Batch) {
-	e.order = e.order[:0]
+	e.order = slices.Grow(e.order[:0], len(b.Keys))
 	e.rank = slices.Grow(e.rank[:0], len(b.Keys))[:len(b.Keys)]
 	for i := range e.rank {
 		e.rank[i] = noRank
@@ -263,24 +277,82 @@ func (e *encoder) sortKeys(b *core.Batch) {
 			e.order = append(e.order, place{ref: ref})
 		}
 	}
-	first := e.key(e.order[0].ref)
-	shared := len(first)
+	e.groupByMetric(b)
+	rest := e.order
+	for _, n := range e.sizes {
+		e.sortPlaces(rest[:n])
+		rest = rest[n:]
+	}
+	e.sorted = slices.Grow(e.sorted, len(e.order))
+	for i, p := range e.order {
+		e.rank[p.ref] = uint32(i)
+		e.sorted = append(e.sorted, p.ref)
+	}
+}
+
+// groupByMetric puts the places of one metric beside each other, the metrics in their order, and fills sizes with how many each has: collectors send all metrics of
+// one host after the other, so that the hosts of a metric are in order already.
+func (e *encoder) groupByMetric(b *core.Batch) {
+	if e.metrics == nil {
+		e.metrics = map[string]int{}
+	}
+	e.starts, e.names = e.starts[:0], e.names[:0]
+	for i, p := range e.order {
+		name := b.Keys[p.ref].Metric
+		group, known := e.metrics[name]
+		if !known {
+			group = len(e.names)
+			e.metrics[name] = group
+			e.names, e.starts = append(e.names, name), append(e.starts, 0)
+		}
+		e.starts[group]++
+		e.order[i].head = uint64(group)
+	}
+	slices.Sort(e.names)
+	e.sizes = e.sizes[:0]
+	at := 0
+	for _, name := range e.names {
+		group := e.metrics[name]
+		size := e.starts[group]
+		e.sizes, e.starts[group] = append(e.sizes, size), at
+		at += size
+	}
+	e.grouped = slices.Grow(e.grouped[:0], len(e.order))[:len(e.order)]
 	for _, p := range e.order {
+		e.grouped[e.starts[p.head]] = p
+		e.starts[p.head]++
+	}
+	e.order, e.grouped = e.grouped, e.order
+	// The names may be those of a request. A large map takes long to clear, and small batches need none.
+	clear(e.names)
+	if clear(e.metrics); cap(e.names) > manyMetrics {
+		e.names, e.metrics = nil, nil
+	}
+}
+
+// manyMetrics is more than nearly all batches have.
+const manyMetrics = 1 << 10
+
+// sortPlaces sorts places, some of which may have the same head.
+func (e *encoder) sortPlaces(list []place) {
+	first := e.key(list[0].ref)
+	shared := len(first)
+	for _, p := range list {
 		shared = commonPrefix(first[:shared], e.key(p.ref))
 	}
-	for i, p := range e.order {
+	for i, p := range list {
 		var head [8]byte
 		copy(head[:], e.key(p.ref)[shared:])
-		e.order[i].head = binary.BigEndian.Uint64(head[:])
+		list[i].head = binary.BigEndian.Uint64(head[:])
 	}
-	slices.SortFunc(e.order, func(a, b place) int {
+	compare := func(a, b place) int {
 		if a.head != b.head {
 			return cmp.Compare(a.head, b.head)
 		}
 		return bytes.Compare(e.key(a.ref)[shared:], e.key(b.ref)[shared:])
-	})
-	for i, p := range e.order {
-		e.rank[p.ref] = uint32(i)
+	}
+	if !slices.IsSortedFunc(list, compare) {
+		slices.SortFunc(list, compare)
 	}
 }
 

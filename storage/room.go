@@ -44,8 +44,8 @@ func (g *gate) signal() {
 func (db *DB) full() bool { return db.fresh() >= db.opts.FlushBytes }
 
 // room waits until memory has room for more, and refuses when the disk has none.
-func (db *DB) room(ctx context.Context) error {
-	if err := db.roomOnDisk(); err != nil {
+func (db *DB) room(ctx context.Context, door core.Door) error {
+	if err := db.roomOnDisk(door); err != nil {
 		return err
 	}
 	if db.unwritten() < maxFull*db.opts.FlushBytes {

@@ -1,12 +1,10 @@
 package storage
 
 import (
-	"fmt"
 	"io"
 	"math"
 
 	"github.com/tidemark-db/tidemark/core"
-	"github.com/tidemark-db/tidemark/storage/index"
 	"github.com/tidemark-db/tidemark/storage/samples"
 )
 
@@ -23,6 +21,7 @@ func (s sampleShelf) freeze() bool {
 		return false
 	}
 	st.active = newGeneration(old.number + 1)
+	st.active.removals = st.ended.Load()
 	st.older = max(st.older, core.Time(old.newest.Load())-1)
 	st.removals++
 	st.views.change(func(next *view) { next.active, next.frozen = st.active, old })
@@ -33,9 +32,11 @@ func (s sampleShelf) write(w io.Writer) error {
 	v := s.db.views.acquire()
 	defer s.db.views.release(v)
 	out := samples.NewWriter(w, v.frozen.number, v.frozen.number)
+	removals := s.db.state.ended.Load()
+	sound := v.frozen.removals == removals // none of its series has ended
 	var b core.Block
 	for one := range v.frozen.all() {
-		if s.db.dead(one.id) {
+		if !sound && s.db.dead(one.id) {
 			continue
 		}
 		one.copyTo(&b, window{Range: core.AllTime, versions: !one.numbersAlone(), most: math.MaxInt})
@@ -43,11 +44,23 @@ func (s sampleShelf) write(w io.Writer) error {
 			return err
 		}
 	}
-	return out.Close()
+	if err := out.Close(); err != nil {
+		return err
+	}
+	s.db.flusher.facts = factsOf(out, removals)
+	return nil
+}
+
+// factsOf is what is known of a file that was written when so many series had ended.
+func factsOf(out *samples.Writer, removals uint64) samples.Facts {
+	return samples.Facts{Numbers: out.Flags()&(samples.HasSides|samples.HasVersions) == 0, Removals: removals}
 }
 
 func (s sampleShelf) open(e fileEntry, path string) (opened, error) {
 	f, err := samples.Open(s.db.fs, path)
+	if err == nil { // what was written last is what is opened next; of another file nothing is known
+		f.Facts, s.db.flusher.facts = s.db.flusher.facts, samples.Facts{}
+	}
 	return opened{e, f}, err
 }
 
@@ -58,7 +71,7 @@ func (s sampleShelf) close() error         { return closeAll(&s.db.views) }
 // plan picks neighbours of about the same size, or a file that has much of what is past its retention.
 func (s sampleShelf) plan() (merge, bool) {
 	list := s.db.views.current.Load().files // the worker alone changes them
-	from, to := planTiers(list, func(f *samples.File) int64 { return f.Size() })
+	from, to := planTiers(list, (*samples.File).Size, s.db.opts.maxMerged())
 	if from == to {
 		if now := s.db.opts.Now(); now >= s.db.flusher.expiry {
 			s.db.flusher.expiry = now + expiryEvery
@@ -69,36 +82,17 @@ func (s sampleShelf) plan() (merge, bool) {
 	return s.merging(list[from:to]), true
 }
 
-func (s sampleShelf) whole() (merge, bool) {
-	list := s.db.views.current.Load().files
-	if len(list) == 0 || len(list) == 1 && !s.db.graves.any() && !s.db.expiry().any {
-		return merge{}, false
+func (s sampleShelf) whole() (todo []merge) {
+	for _, list := range groups(s.db.views.current.Load().files, (*samples.File).Size, s.db.opts) {
+		if len(list) > 1 || s.db.graves.any() || s.db.expiry().any {
+			todo = append(todo, s.merging(list))
+		}
 	}
-	return s.merging(list), true
+	return todo
 }
 
 func (s sampleShelf) merging(list []*sampleFile) merge {
 	m := mergeOf(&s.db.views, list)
 	m.write = func(w io.Writer) error { return s.db.mergeSamples(w, list) }
 	return m
-}
-
-// mergeSamples writes what of the files, from new to old, is still of use.
-func (db *DB) mergeSamples(w io.Writer, list []*sampleFile) error {
-	oldest, newest := list[len(list)-1].file.Oldest(), list[0].file.Generation()
-	m := merger{db: db, expiry: db.expiry(), out: samples.NewWriter(w, oldest, newest), view: &view{files: list}}
-	m.scanner = newScanner(m.view, db.state)
-	defer m.scanner.close()
-	for id, err := range m.ids() {
-		if err != nil {
-			return err
-		}
-		if db.dead(index.ID(id)) {
-			continue
-		}
-		if err := m.series(id); err != nil {
-			return fmt.Errorf("series %d: %w", id, err)
-		}
-	}
-	return m.out.Close()
 }

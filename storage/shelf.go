@@ -27,9 +27,9 @@ type shelf interface {
 	adopt(o opened)
 	// entries are the files that are shown, from old to new.
 	entries() []fileEntry
-	// plan returns what is worth merging, whole all there is.
+	// plan returns what is worth merging, whole what there is to do for all to be merged.
 	plan() (merge, bool)
-	whole() (merge, bool)
+	whole() []merge
 	// close closes the files, which nobody reads any more.
 	close() error
 }
@@ -107,15 +107,15 @@ func (s *files[F]) plan() (merge, bool) {
 	return s.merging(old), true
 }
 
-func (s *files[F]) whole() (merge, bool) {
+func (s *files[F]) whole() []merge {
 	if len(s.all) < 2 {
-		return merge{}, false
+		return nil
 	}
 	old := make([]F, len(s.all))
 	for i, one := range s.all {
 		old[i] = one.file
 	}
-	return s.merging(old), true
+	return []merge{s.merging(old)}
 }
 
 // merging is the merge of neighbours.
@@ -169,16 +169,24 @@ func cutKind(k fileKind) (kind fileKind, name string, ok bool) {
 	return k, "", false
 }
 
+// endBytes is how much of the end of a file tells it from others: each kind of file has a checksum there that covers, over others, all that is in it.
+const endBytes = 16
+
 // appender writes a file from front to back.
 type appender struct {
 	f   vfs.File
 	at  int64
-	sum uint32 // CRC-32C of what was written
+	sum uint32         // CRC-32C of what was written
+	end [endBytes]byte // that were written last
 }
 
 func (a *appender) Write(b []byte) (int, error) {
 	n, err := a.f.WriteAt(b, a.at)
 	a.at, a.sum = a.at+int64(n), crc32.Update(a.sum, castagnoli, b[:n])
+	if n < endBytes {
+		copy(a.end[:], a.end[n:])
+	}
+	copy(a.end[max(endBytes-n, 0):], b[max(n-endBytes, 0):n])
 	return n, err
 }
 
@@ -189,7 +197,7 @@ func (db *DB) make(s shelf, write func(w io.Writer) error) (opened, error) {
 	err := writeFile(db.fs, path+".tmp", func(f vfs.File) error {
 		a := &appender{f: f}
 		err := write(a)
-		e.Size, e.Sum = a.at, a.sum
+		e.Size, e.Sum, e.End = a.at, a.sum, crc32.Checksum(a.end[:], castagnoli)
 		return err
 	})
 	if err == nil {
@@ -220,11 +228,39 @@ const (
 	mergeUnit = 1 << 20
 	// maxMerged bounds the size of what is merged: retention drops whole files, and a merge needs the room of its output.
 	maxMerged = 2 << 30
+	// largestKept is how many of the largest files there are in what retention.bytes keeps, so that what goes at a time is an eighth of it.
+	largestKept = 8
 )
 
+// maxMerged is how large a merge may make a file of samples or messages.
+func (o Options) maxMerged() int64 {
+	if o.RetentionBytes > 0 {
+		return min(max(o.RetentionBytes/largestKept, mergeUnit/largestKept), maxMerged)
+	}
+	return maxMerged
+}
+
+// groups parts files, which are from new to old, into neighbours that are made one on demand: all of them, or when retention drops whole files so many at a time
+// that a file does not become too large.
+func groups[F io.Closer](list []*held[F], size func(F) int64, opts Options) (parts [][]*held[F]) {
+	from, sum := 0, int64(0)
+	for i, f := range list {
+		n := size(f.file)
+		if opts.RetentionBytes > 0 && i > from && sum+n > opts.maxMerged() {
+			parts = append(parts, list[from:i])
+			from, sum = i, 0
+		}
+		sum += n
+	}
+	if from < len(list) {
+		parts = append(parts, list[from:])
+	}
+	return parts
+}
+
 // planTiers returns the files, from new to old, that are to become one: neighbours none of which has more than twice the size that those newer than it
-// have in the mean, so that a file is written again only when it has grown several times over.
-func planTiers[F io.Closer](list []*held[F], size func(F) int64) (from, to int) {
+// have in the mean, so that a file is written again only when it has grown several times over. All of them have at most so many bytes.
+func planTiers[F io.Closer](list []*held[F], size func(F) int64, most int64) (from, to int) {
 	for from := 0; from+mergeFan <= len(list); from++ {
 		if list[from].spoiled {
 			continue
@@ -232,7 +268,7 @@ func planTiers[F io.Closer](list []*held[F], size func(F) int64) (from, to int) 
 		sum, to := size(list[from].file), from+1
 		for ; to < len(list); to++ {
 			n := size(list[to].file)
-			if list[to].spoiled || n > max(2*sum/int64(to-from), mergeUnit) || sum+n > maxMerged {
+			if list[to].spoiled || n > max(2*sum/int64(to-from), mergeUnit) || sum+n > most {
 				break
 			}
 			sum += n

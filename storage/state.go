@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"iter"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/storage/index"
@@ -26,6 +28,7 @@ type state struct {
 
 	views  views[generation, *samples.File]
 	graves graves
+	ended  atomic.Uint64    // series that were removed since Open, plus one
 	faulty chan *sampleFile // that the disk does not give any more; the worker sets them aside
 
 	// What follows is the appender's.
@@ -39,6 +42,7 @@ type state struct {
 
 	// Scratch of the appender.
 	ids     []index.ID
+	key     []byte
 	times   []core.Time
 	grouped grouped
 	scratch []*series // what resolved is, unless that came with the keys
@@ -59,6 +63,8 @@ func newState(opts Options, m manifest) *state {
 	st.graves.byID = newGraves(m.Graves)
 	st.views.failed = func(err error) { opts.Log("storage: a file that is not in use any more: " + err.Error()) }
 	st.msgs.views.failed = st.views.failed
+	st.ended.Store(1)
+	st.active.removals = 1
 	st.views.change(func(next *view) { next.active = st.active })
 	return st
 }
@@ -225,6 +231,7 @@ func (st *state) fault(err error) {
 // remove ends a series. What layers hold of it is not found any more, and goes with the next compaction.
 func (st *state) remove(id index.ID) {
 	st.index.Remove(id)
+	st.ended.Add(1)
 	if s := st.active.get(id); s != nil {
 		st.active.set(id, nil)
 		s.mu.Lock()
@@ -340,6 +347,7 @@ func (st *state) writeColumns(s *series, times []core.Time, values []float64, no
 	bytes := int64(sampleBytes * len(times))
 	s.mu.Lock()
 	if versioned {
+		st.active.mixed = true
 		for i, t := range times {
 			w := write{time: t, value: values[i], flags: core.HasValue, version: &version{written: now}}
 			s.head.put(w)
@@ -370,6 +378,7 @@ func (st *state) writeRun(s *series, in *sides, i int, now core.Time) int {
 	s.mu.Lock()
 	for ; i < end; i++ {
 		w := in.take(i, versioned, now)
+		st.active.mixed = st.active.mixed || w.text != nil || w.decimal != nil || w.version != nil
 		s.head.put(w)
 		bytes += w.bytes()
 	}
@@ -381,8 +390,24 @@ func (st *state) writeRun(s *series, in *sides, i int, now core.Time) int {
 
 // plain reports whether older layers hold nothing but numbers of a series: then a number simply takes the place of another.
 func (st *state) plain(s *series) bool {
+	if numbersAlone(st.views.current.Load()) {
+		return true
+	}
 	st.settle(s)
 	return s.plain
+}
+
+// numbersAlone reports whether the layers below the active generation are known to hold nothing but numbers, of any series. The appender asks.
+func numbersAlone(v *view) bool {
+	if v.frozen != nil && v.frozen.mixed {
+		return false
+	}
+	for _, f := range v.files {
+		if !f.file.Facts.Numbers {
+			return false
+		}
+	}
+	return true
 }
 
 // settle finds out what older layers hold of a series, unless that is known.
@@ -435,6 +460,7 @@ func (st *state) revive(s *series, times []core.Time) {
 			return
 		}
 		s.mu.Lock()
+		st.active.mixed = true
 		for w := range writesOf(b) {
 			if _, wanted := slices.BinarySearch(st.times, w.time); wanted {
 				s.head.put(w)
@@ -480,7 +506,7 @@ func (st *state) lookup(keys *encoder) {
 	st.ids, st.scratch = st.ids[:n], st.scratch[:n]
 	st.resolved = st.scratch
 	clear(st.resolved)
-	st.index.LookupAll(keys.arena, keys.ends, st.ids)
+	st.index.LookupAll(keys.arena, keys.ends, st.ids, keys.sorted)
 }
 
 // resolve returns the series of a key, made when there is none.
@@ -510,15 +536,16 @@ func (st *state) enter(id index.ID, canonical []byte) *series {
 
 // newSeries makes a series that nobody sees yet.
 func (st *state) newSeries(id index.ID, canonical []byte) *series {
-	s := &series{id: id, settled: settledUnknown}
-	if old := st.views.current.Load().frozen.get(id); old != nil && string(old.key.Append(nil)) == string(canonical) {
-		s.key, s.metric, s.entity, s.measured = old.key, old.metric, old.entity, old.measured
-	} else {
-		s.key, _ = parseKey(string(canonical)) // made by SeriesKey.Append, and names cannot hold separators
-		s.metric, s.entity = st.catalog.metric(s.key.Metric), st.catalog.entity(s.key.Entity)
-		_, kind, _, _ := s.key.Store()
-		s.measured = kind == core.Measured
+	s := st.active.blank()
+	s.id, s.key = id, st.active.names.key(canonical)
+	if old := st.views.current.Load().frozen.get(id); old != nil {
+		if st.key = old.key.Append(st.key[:0]); bytes.Equal(st.key, canonical) {
+			s.metric, s.entity, s.measured = old.metric, old.entity, old.measured
+			return s
+		}
 	}
+	s.metric, s.entity = st.catalog.metric(s.key.Metric), st.catalog.entity(s.key.Entity)
+	s.measured = s.key.IsMeasured()
 	return s
 }
 

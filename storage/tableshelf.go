@@ -7,9 +7,15 @@ import (
 // newTableShelf is the shelf of a table.
 func newTableShelf(db *DB, name string, t *table.Table) *files[*table.File] {
 	return &files[*table.File]{name: kindTable + "/" + fileKind(name), ops: fileOps[*table.File]{
-		freeze:  t.Freeze,
-		write:   t.WriteFrozen,
-		open:    func(path string) (*table.File, error) { return table.OpenFile(db.fs, path) },
+		freeze: t.Freeze,
+		write:  t.WriteFrozen,
+		open: func(path string) (*table.File, error) {
+			f, err := table.OpenFile(db.fs, path)
+			if err == nil {
+				f.OnDamage(func(err error) { db.doubt(path, err) })
+			}
+			return f, err
+		},
 		close:   (*table.File).Close,
 		adopt:   t.Adopt,
 		plan:    t.PlanMerge,

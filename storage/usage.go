@@ -20,15 +20,17 @@ type Usage struct {
 	Kinds    []KindUsage // in order of name
 	Bytes    int64       // of all files, without the journal
 	Journal  int64       // bytes of its segments
+	Others   int64       // bytes that others keep in the data directory
 	Segments int
 	Memory   int64 // bytes of recent state, estimated, that is in no file
 	Free     int64 // bytes of the disk; negative: unknown
 	Flush    LastFlush
-	Failure  string   // of the worker's last try; "": it went well
-	Refusal  string   // why the journal takes nothing; "": it does
-	SetAside []string // damaged files that are out of use
-	Found    Report   // by Open
-	Backup   bool     // one is running
+	Failure  string      // of the worker's last try; "": it went well
+	Refusal  string      // why the journal takes nothing; "": it does
+	SetAside []string    // damaged files that are out of use
+	Faults   []FileFault // files that are in use and of which a part could not be read, since Open
+	Found    Report      // by Open
+	Backup   bool        // one is running
 }
 
 // KindUsage is the files of one kind.
@@ -37,6 +39,12 @@ type KindUsage struct {
 	Files int
 	Bytes int64
 	Rows  uint64 // samples or messages, earlier versions included; 0 for other kinds
+}
+
+// FileFault is a file, as a path below the data directory, and what of it could not be read first.
+type FileFault struct {
+	File  string
+	Error string
 }
 
 // LastFlush is the last time that memory was written to files; the zero value: not since Open.
@@ -59,7 +67,7 @@ type flushed struct {
 func (db *DB) Usage() (Usage, error) {
 	m, j := db.flusher.current.Load(), db.journal.Status()
 	u := Usage{Position: m.Position, End: db.End(), Series: db.index.Len(), Journal: j.Bytes, Segments: j.Segments, Memory: db.unwritten(), Free: -1,
-		Found: db.found, Backup: db.flusher.pins.busy()}
+		Found: db.found, Backup: db.flusher.pins.busy(), Faults: db.doubts.list(m), Others: db.opts.Others()}
 	if last := db.flusher.last.Load(); last != nil {
 		u.Flush = LastFlush{last.at, last.took, last.files, last.bytes}
 	}

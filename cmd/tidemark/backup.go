@@ -32,11 +32,14 @@ func (s storageDoor) Usage(context.Context) (api.StorageUsage, error) {
 		return api.StorageUsage{}, err
 	}
 	out := api.StorageUsage{Position: u.Position, End: u.End, Series: u.Series, Bytes: u.Bytes, Journal: api.StorageJournal{Segments: u.Segments, Bytes: u.Journal},
-		MemoryBytes: u.Memory, Failure: u.Failure, Refusal: u.Refusal, SetAside: u.SetAside, BackupActive: u.Backup,
+		UploadBytes: u.Others, MemoryBytes: u.Memory, Failure: u.Failure, Refusal: u.Refusal, SetAside: u.SetAside, BackupActive: u.Backup,
 		Recovery: api.StorageRecovery{Recovery: *recoveryOf(u.Found), Files: u.Found.Files, Samples: u.Found.Samples,
 			Damage: u.Found.Damage, Frames: u.Found.Unreadable, Warnings: u.Found.Warnings}}
 	if u.Free >= 0 {
 		out.FreeBytes = &u.Free
+	}
+	for _, f := range u.Faults {
+		out.Faults = append(out.Faults, api.StorageFault{File: f.File, Error: f.Error})
 	}
 	for _, k := range u.Kinds {
 		out.Files = append(out.Files, api.StorageFiles{Kind: k.Kind, Files: k.Files, Bytes: k.Bytes, Rows: k.Rows})

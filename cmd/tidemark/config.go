@@ -29,6 +29,7 @@ type Config struct {
 	Memory    int64 // bytes; heap, caches and plugins together
 	Flush     int64 // bytes; 0 = a share of Memory
 	FlushAge  time.Duration
+	MergeRate int64 // bytes a second; 0 = no bound
 	Disk      int64 // bytes; 0 = no bound
 	DiskLow   int64
 	Retention int64 // bytes; 0 = no bound
@@ -91,6 +92,15 @@ type Config struct {
 	LineBytes      int64
 	JSONDepth      int64
 	RequestTime    time.Duration
+	AnswerIdle     time.Duration
+
+	SQLMemory  int64 // of one query; 0 = a sixteenth of the budget
+	SQLSpill   int64
+	SQLQueries int64
+	SQLTime    time.Duration
+	SQLLength  int64
+	SQLLikes   int64
+
 	Versions       int64 // of an entity
 	InsertTime     bool
 	MessageTTL     int64 // seconds
@@ -128,7 +138,8 @@ var settings = []setting{
 	{"memory", "auto", "memory budget: heap, caches and plugins together; auto is a quarter of the machine's, at least 64MiB", memory},
 	{"storage.flush", "auto", "recent data in memory, in bytes, from which on it is written to files; auto is a sixteenth of memory, between 4MiB and 32MiB", sizeOr("auto", func(c *Config) *int64 { return &c.Flush })},
 	{"storage.flush.age", "1h", "how long data stays in memory and in the journal alone", duration(func(c *Config) *time.Duration { return &c.FlushAge })},
-	{"disk", "off", "bytes that the database may take on the disk: above it writes are refused; off is no bound", sizeOr("off", func(c *Config) *int64 { return &c.Disk })},
+	{"storage.merge.rate", "64MiB", "bytes a second that merges of files may write, so that the journal and queries have the disk as well; off is no bound", sizeOr("off", func(c *Config) *int64 { return &c.MergeRate })},
+	{"disk", "off", "bytes that the database may take on the disk, with the uploads that wait: above it writes are refused; off is no bound", sizeOr("off", func(c *Config) *int64 { return &c.Disk })},
 	{"disk.low", "64MiB", "free space of the disk below which writes are refused", size(func(c *Config) *int64 { return &c.DiskLow })},
 	{"retention.bytes", "off", "bytes of stored data above which the oldest samples and messages go; off keeps them", sizeOr("off", func(c *Config) *int64 { return &c.Retention })},
 	{"log.level", "info", "debug, info, warn or error", oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
@@ -187,6 +198,13 @@ var settings = []setting{
 	{"limits.dead_letters", "64MiB", "all such dead letters as they are stored, compressed; the oldest are dropped", size(func(c *Config) *int64 { return &c.DeadLettersBytes })},
 	{"limits.depth", "64", "nesting of JSON bodies", size(func(c *Config) *int64 { return &c.JSONDepth })},
 	{"limits.time", "30s", "how long a request may read and evaluate; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.RequestTime })},
+	{"limits.idle", "2m", "how long a client may take for 64 KiB of a result that is streamed to it", positive(func(c *Config) *time.Duration { return &c.AnswerIdle })},
+	{"sql.memory", "auto", "memory of one query for sorting, grouping and joining; auto is a sixteenth of memory, between 8MiB and 256MiB", sizeOr("auto", func(c *Config) *int64 { return &c.SQLMemory })},
+	{"sql.spill", "1GiB", "bytes of temporary files of one query, in spill of the data directory, for what does not fit sql.memory; off = none", sizeOr("off", func(c *Config) *int64 { return &c.SQLSpill })},
+	{"sql.queries", "8", "queries that run at one time; others wait", size(func(c *Config) *int64 { return &c.SQLQueries })},
+	{"sql.time", "10m", "how long a query may take, with the reading of its result", positive(func(c *Config) *time.Duration { return &c.SQLTime })},
+	{"sql.length", "1MiB", "bytes of a statement", size(func(c *Config) *int64 { return &c.SQLLength })},
+	{"sql.metric.like.limit", "50", "metrics that a pattern in a condition of atsd_series may match", size(func(c *Config) *int64 { return &c.SQLLikes })},
 	{"entity.versions", "1000", "versions of an entity that are kept: the creation and the latest; at least 2", size(func(c *Config) *int64 { return &c.Versions })},
 	{"messages.ttl", "31536000", "seconds from their receipt for which messages are kept, 365 days; 0 = forever (messages.timeToLive of the contract)", count(func(c *Config) *int64 { return &c.MessageTTL })},
 	{"default.addInsertTime", "true", "lists of metrics and entities show lastInsertDate unless they are asked not to", boolean(func(c *Config) *bool { return &c.InsertTime })},

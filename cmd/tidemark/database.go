@@ -25,9 +25,10 @@ type database struct {
 
 // openDatabase opens the data directory. The journal stays until somebody follows it, who says what it still needs.
 func openDatabase(ctx context.Context, c Config, log *slog.Logger) (*database, error) {
-	d := &database{}
+	d := &database{uploads: newSpool(vfs.OS{}, c.Data)}
 	options := storageOptions(c)
 	options.Log = func(text string) { log.Info(text) }
+	options.Others = d.uploads.bytes
 	options.Hold = func() core.Position {
 		if engine := d.follower.Load(); engine != nil {
 			return engine.Needs()
@@ -39,7 +40,7 @@ func openDatabase(ctx context.Context, c Config, log *slog.Logger) (*database, e
 		return nil, err
 	}
 	log.Info("storage: " + d.report.String())
-	if d.uploads, err = openSpool(vfs.OS{}, c.Data); err != nil {
+	if err := d.uploads.tidy(); err != nil {
 		return nil, errors.Join(err, d.Close(context.WithoutCancel(ctx)))
 	}
 	return d, nil
@@ -50,6 +51,9 @@ const maxSeconds = int64(math.MaxInt64 / time.Second)
 
 func storageOptions(c Config) storage.Options {
 	o := storage.Options{FlushBytes: flushBytes(c), FlushAge: c.FlushAge, DiskBytes: c.Disk, DiskLow: c.DiskLow, RetentionBytes: c.Retention, Zone: c.Zone, Versions: int(c.Versions), MessageRetention: time.Duration(min(c.MessageTTL, maxSeconds)) * time.Second}
+	if o.MergeRate = c.MergeRate; o.MergeRate == 0 {
+		o.MergeRate = -1
+	}
 	switch c.Sync {
 	case "always":
 		o.Sync = journal.Always

@@ -25,19 +25,34 @@ type spool struct {
 	dir string
 }
 
-// openSpool removes what a crash has left incomplete.
-func openSpool(fs vfs.FS, data string) (*spool, error) {
-	s := &spool{fs, filepath.Join(data, spoolDir)}
+// newSpool is the spool of a data directory. It is tidied when the directory is locked, and before it is used.
+func newSpool(fs vfs.FS, data string) *spool { return &spool{fs, filepath.Join(data, spoolDir)} }
+
+// tidy removes what a crash has left incomplete.
+func (s *spool) tidy() error {
 	files, err := s.files()
 	for _, f := range files {
 		if strings.HasSuffix(f.Name, spoolTmp) {
-			err = errors.Join(err, fs.Remove(s.path(f.Name)))
+			err = errors.Join(err, s.fs.Remove(s.path(f.Name)))
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("uploads in the background: %w", err)
+		return fmt.Errorf("uploads in the background: %w", err)
 	}
-	return s, nil
+	return nil
+}
+
+// bytes is what the folder takes on the disk, files that are on their way into it included. A folder that cannot be listed counts for nothing: the disk says
+// itself when it is full.
+func (s *spool) bytes() (n int64) {
+	files, err := s.files()
+	if err != nil {
+		return 0
+	}
+	for _, f := range files {
+		n += f.Size
+	}
+	return n
 }
 
 func (s *spool) path(name string) string { return filepath.Join(s.dir, name) }

@@ -15,7 +15,8 @@ import (
 
 func mustOpenSpool(t *testing.T, fs vfs.FS, dir string) *spool {
 	t.Helper()
-	s, err := openSpool(fs, dir)
+	s := newSpool(fs, dir)
+	err := s.tidy()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +54,15 @@ func TestSpool(t *testing.T) {
 		if got := readSpool(t, s, "a.body"); got != text {
 			t.Errorf("%d bytes, want %d", len(got), len(text))
 		}
+	}
+	if _, err := s.Put("c.json", strings.NewReader("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.bytes(); n != 2 {
+		t.Errorf("an empty file and one of two bytes take %d", n)
+	}
+	if err := s.Remove("c.json"); err != nil {
+		t.Fatal(err)
 	}
 	cut := io.MultiReader(strings.NewReader("x"), readerOf{io.ErrUnexpectedEOF})
 	if _, err := s.Put("b.body", cut); err != io.ErrUnexpectedEOF {

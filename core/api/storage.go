@@ -28,12 +28,14 @@ type StorageUsage struct {
 	Files        []StorageFiles  `json:"files"`
 	Bytes        int64           `json:"bytes"` // of the files
 	Journal      StorageJournal  `json:"journal"`
+	UploadBytes  int64           `json:"uploadBytes"`         // of uploads that wait to be processed, and of their results
 	MemoryBytes  int64           `json:"memoryBytes"`         // of recent data that is in no file, estimated
 	FreeBytes    *int64          `json:"freeBytes,omitempty"` // of the disk, where the system tells
 	LastFlush    *StorageFlush   `json:"lastFlush,omitempty"` // since the start
 	Failure      string          `json:"failure,omitempty"`   // of the last try to write files
 	Refusal      string          `json:"refusal,omitempty"`   // why writes are refused
 	SetAside     []string        `json:"setAside,omitempty"`  // damaged files that are out of use
+	Faults       []StorageFault  `json:"faults,omitempty"`    // files in use of which a part could not be read since the start
 	BackupActive bool            `json:"backupActive"`
 	Recovery     StorageRecovery `json:"recovery"`
 }
@@ -44,6 +46,12 @@ type StorageFiles struct {
 	Files int    `json:"files"`
 	Bytes int64  `json:"bytes"`
 	Rows  uint64 `json:"rows,omitempty"` // samples or messages
+}
+
+// StorageFault is a file of which a part cannot be read: queries that need it fail.
+type StorageFault struct {
+	File  string `json:"file"` // below the data directory
+	Error string `json:"error"`
 }
 
 // StorageJournal is the journal on the disk.

@@ -18,7 +18,7 @@ func (s *testStorage) Usage(context.Context) (StorageUsage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := int64(1 << 30)
-	u := StorageUsage{Position: 41, End: 42, Series: 3, Bytes: 1000, Journal: StorageJournal{1, 65536}, MemoryBytes: 77, FreeBytes: &free,
+	u := StorageUsage{Position: 41, End: 42, Series: 3, Bytes: 1000, Journal: StorageJournal{1, 65536}, UploadBytes: 5, MemoryBytes: 77, FreeBytes: &free,
 		Files:    []StorageFiles{{"index", 1, 100, 0}, {"samples", 2, 900, 5000}},
 		Recovery: StorageRecovery{Recovery: Recovery{Segments: 1, Frames: 2, Damaged: 1, Millis: 12}, Files: 3, Samples: 9, Damage: []string{"0000000004.samples: too short"}}}
 	if s.merged {

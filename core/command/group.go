@@ -6,11 +6,11 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// The bounds of a group that nobody flushes before. Ten thousand commands make a batch whose fixed cost does not show any more; the bytes bound what
-// one connection holds.
+// The bounds of a group that nobody flushes before. Half a megabyte makes a batch of some ten thousand samples, whose fixed cost does not show any more, and
+// whose tables still fit into the cache of a processor; the bytes also bound what one connection holds.
 const (
 	groupCommands = 10_000
-	groupBytes    = 4 << 20
+	groupBytes    = 512 << 10
 )
 
 // Group collects commands that become one batch. Their text is kept because a batch belongs to the pipeline once it was offered: a refused group is parsed
@@ -34,7 +34,15 @@ type Group struct {
 	spans  []span
 	parsed []span // memory for store, which is reused
 	any    bool
+
+	before size // the next batch is likely to be alike
 }
+
+// size is that of a batch.
+type size struct{ commands, keys, samples int }
+
+// of returns how many of n records there are likely to be in so many commands.
+func (s size) of(n, commands int) int { return n * commands / max(s.commands, 1) }
 
 // span is where one command stands in the text of the group.
 type span struct{ start, end int }
@@ -44,8 +52,10 @@ func (g *Group) Add(line []byte) (full bool) {
 	start := len(g.text)
 	g.text = append(g.text, line...)
 	g.spans = append(g.spans, span{start, len(g.text)})
-	return len(g.spans) >= groupCommands || len(g.text) >= groupBytes
+	return g.full()
 }
+
+func (g *Group) full() bool { return len(g.spans) >= groupCommands || len(g.text) >= groupBytes }
 
 // Len is the number of commands that wait.
 func (g *Group) Len() int { return len(g.spans) }
@@ -63,9 +73,10 @@ func (g *Group) Flush(ctx context.Context) error {
 	if len(g.spans) == 0 {
 		return nil
 	}
+	more := g.full()
 	err := g.parse(ctx, g.spans)
 	g.text, g.spans = g.text[:0], g.spans[:0]
-	if cap(g.text) > groupBytes/4 { // a burst is over: its memory is not kept for a connection that may say nothing for hours
+	if !more && cap(g.text) > groupBytes/4 { // a burst is over: its memory is not kept for a connection that may say nothing for hours
 		g.text, g.spans, g.parsed = nil, nil, nil
 	}
 	return err
@@ -77,6 +88,7 @@ func (g *Group) parse(ctx context.Context, spans []span) error {
 	if err != nil {
 		return err
 	}
+	b.Grow(g.before.of(g.before.keys, len(spans)), g.before.of(g.before.samples, len(spans)))
 	g.parsed = g.parsed[:0]
 	for _, one := range spans {
 		line := g.text[one.start:one.end]
@@ -86,6 +98,7 @@ func (g *Group) parse(ctx context.Context, spans []span) error {
 		}
 		g.parsed = append(g.parsed, one)
 	}
+	g.before = size{len(spans), len(b.Keys), b.Samples.Len()}
 	return g.offer(ctx, b, g.parsed)
 }
 

@@ -33,6 +33,9 @@ func (e *Encoder) appendStream(dst []byte, x []int64, depth int) []byte {
 	if len(x) == 0 {
 		return dst
 	}
+	if len(x) < few && depth == 0 { // patches are few of many, and unlike each other
+		return e.appendFew(dst, x)
+	}
 	l := &e.levels[depth]
 	m := l.chooseModel(x)
 	order := m.order()

@@ -140,10 +140,10 @@ func benchKeys(n int, behind string) (arena []byte, ends []int) {
 func benchLookup(b *testing.B, x *Index, n int, behind string) {
 	arena, ends := benchKeys(n, behind)
 	ids := make([]ID, len(ends))
-	x.LookupAll(arena, ends, ids)
+	x.LookupAll(arena, ends, ids, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		x.LookupAll(arena, ends, ids)
+		x.LookupAll(arena, ends, ids, nil)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(ends)), "ns/key")
 	if (ids[0] == None) != (behind != "") {
@@ -154,7 +154,7 @@ func benchLookup(b *testing.B, x *Index, n int, behind string) {
 // benchCache is what of a hot lookup is fastcache.
 func benchCache(b *testing.B, x *Index) {
 	arena, ends := benchKeys(1000, "")
-	x.LookupAll(arena, ends, make([]ID, len(ends)))
+	x.LookupAll(arena, ends, make([]ID, len(ends)), nil)
 	var buf [cachedBytes]byte
 	for b.Loop() {
 		start := 0

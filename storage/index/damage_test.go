@@ -344,6 +344,9 @@ func TestGoldenRun(t *testing.T) {
 	if err := DumpRun(&dump, golden); err != nil || dump.String() != string(text) {
 		t.Errorf("dump: %v\n%s", err, dump.String())
 	}
+	if sum := crc32.Checksum(want[:len(want)-footerBytes], castagnoli); golden.content != sum || binary.LittleEndian.Uint32(want[len(want)-footerBytes+184:]) != sum {
+		t.Errorf("the footer has %08x for the %08x of what is before it", golden.content, sum)
+	}
 	// The first leaf by hand: 16 keys; ids from 4 on in 4 bits each, 19 down to 4; a whole key of 19 bytes, then one that shares 10 bytes with it.
 	leaf := "\x10\x04\x04\xef\xcd\xab\x89\x67\x45\x23\x01\x00\x13cpu\x00host-00\x00core\x011\x00\x0a\x091\x00core\x010\x00"
 	if got := want[headerBytes+crcBytes:][:len(leaf)]; string(got) != leaf {

@@ -53,6 +53,7 @@ type footer struct {
 	blocks, ids          array
 	ordinals, gone       array
 	filter               filter
+	content              uint32 // CRC-32C of all that is before the footer, by which runs of one shape are told apart; 0: not kept
 }
 
 func (f *footer) encode() []byte {
@@ -76,6 +77,7 @@ func (f *footer) encode() []byte {
 	}
 	u64(uint64(f.filter.off))
 	u32(f.filter.lines)
+	u32(f.content)
 	b = append(b, make([]byte, footerFields-len(b))...)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	return append(b, endMagic...)
@@ -95,6 +97,7 @@ func (f *footer) decode(b []byte) {
 		a.width = int(u32())
 	}
 	f.filter = filter{off: int64(u64()), lines: u32()}
+	f.content = u32()
 }
 
 // validate checks that every section lies in the file and that the sections agree on their counts.
@@ -203,8 +206,10 @@ func (r *Run) readEnds(size int64) error {
 		return fmt.Errorf("%w: not a run of an index", ErrDamaged)
 	case binary.LittleEndian.Uint32(head[12:]) != crc32.Checksum(head[:12], castagnoli):
 		return fmt.Errorf("%w: header: %w", ErrDamaged, errChecksum)
-	case binary.LittleEndian.Uint32(head[8:]) != version:
-		return fmt.Errorf("format version %d is of a later release: use that one", binary.LittleEndian.Uint32(head[8:]))
+	case binary.LittleEndian.Uint32(head[8:]) > version:
+		return &vfs.VersionError{Path: r.path, Found: binary.LittleEndian.Uint32(head[8:]), Known: version}
+	case binary.LittleEndian.Uint32(head[8:]) < version:
+		return fmt.Errorf("%w: format version %d never was", ErrDamaged, binary.LittleEndian.Uint32(head[8:]))
 	case string(foot[footerBytes-len(endMagic):]) != endMagic,
 		binary.LittleEndian.Uint32(foot[footerFields:]) != crc32.Checksum(foot[:footerFields], castagnoli):
 		return fmt.Errorf("%w: footer at byte %d: %w", ErrDamaged, size-footerBytes, errChecksum)
@@ -323,8 +328,27 @@ func (p *page) read(r *Run, at piece) ([]byte, error) {
 
 // damage says where an error is.
 func (r *Run) damage(at piece, err error) error {
-	if errors.Is(err, vfs.ErrClosed) || errors.Is(err, vfs.ErrFault) {
-		return fmt.Errorf("index: %s: %d bytes at byte %d: %w", filepath.Base(r.path), at.n, at.off, err)
+	if errors.Is(err, vfs.ErrClosed) {
+		return fmt.Errorf("index: %s: %w", filepath.Base(r.path), err)
 	}
-	return fmt.Errorf("index: %s: %w: %d bytes at byte %d: %w", filepath.Base(r.path), ErrDamaged, at.n, at.off, err)
+	return &DamageError{r.path, at.off, at.n, err}
+}
+
+// DamageError says which part of a run cannot be read. It is ErrDamaged, unless the disk did not give the bytes, which is vfs.ErrFault.
+type DamageError struct {
+	Path           string
+	Offset, Length int64
+	Cause          error
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("index: %s is damaged: %d bytes at byte %d: %v", filepath.Base(e.Path), e.Length, e.Offset, e.Cause)
+}
+
+// Unwrap is for errors.Is.
+func (e *DamageError) Unwrap() []error {
+	if errors.Is(e.Cause, vfs.ErrFault) {
+		return []error{e.Cause}
+	}
+	return []error{ErrDamaged, e.Cause}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"iter"
 	"maps"
@@ -15,6 +16,7 @@ import (
 type output struct {
 	w   *bufio.Writer
 	off int64
+	sum uint32 // CRC-32C of what was written
 	err error
 }
 
@@ -23,6 +25,7 @@ func (o *output) write(b []byte) {
 		_, o.err = o.w.Write(b)
 	}
 	o.off += int64(len(b))
+	o.sum = crc32.Update(o.sum, castagnoli, b)
 }
 
 // treeWriter writes the leaves of a tree as they are filled, and the nodes, which it keeps until then, behind the last leaf: a 32nd of the leaves' texts.
@@ -240,7 +243,7 @@ func (rw *runWriter) finish(gone []ID) error {
 		seal(line, kindFilter.seed(0, n))
 		rw.out.write(line)
 	}
-	rw.length = rw.out.off + footerBytes
+	rw.length, rw.content = rw.out.off+footerBytes, rw.out.sum
 	rw.out.write(rw.encode())
 	if rw.out.err == nil {
 		rw.out.err = rw.out.w.Flush()

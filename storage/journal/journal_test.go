@@ -194,7 +194,7 @@ func TestOldSegment(t *testing.T) {
 	}
 	later := vfs.NewMem()
 	writeFile(t, later, "j/0000000001.seg", b)
-	if _, _, err := Open(later, "j", small()); err == nil || !strings.Contains(err.Error(), "format 2") {
+	if _, _, err := Open(later, "j", small()); err == nil || !strings.Contains(err.Error(), "j/0000000001.seg has format version 2") {
 		t.Errorf("a later format: %v", err)
 	}
 }

@@ -86,6 +86,9 @@ func examine(fs vfs.FS, dir string) (*survey, error) {
 	}
 	for _, s := range v.segments {
 		if err := withFile(fs, s.path, s.size, func(m vfs.Mapping) error { s.head, err = readHeader(m); return err }); err != nil {
+			if later := new(vfs.VersionError); errors.As(err, &later) {
+				return nil, fmt.Errorf("journal: %w", err)
+			}
 			if !errors.Is(err, errHeader) {
 				return nil, fmt.Errorf("journal: header of %s: %w", s.path, err)
 			}
@@ -159,6 +162,9 @@ func withFile(fs vfs.FS, path string, size int64, f func(vfs.Mapping) error) err
 		return errors.Join(err, file.Close())
 	}
 	err = f(m)
+	if later := new(vfs.VersionError); errors.As(err, &later) {
+		later.Path = path
+	}
 	return errors.Join(err, m.Close(), file.Close())
 }
 

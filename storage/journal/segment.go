@@ -62,13 +62,14 @@ func (h header) page() []byte {
 	return b
 }
 
-// parseSegmentHeader returns errHeader for bytes that are no header, and another error for a header of a version this program cannot read.
+// parseSegmentHeader returns errHeader for bytes that are no header, and a vfs.VersionError, whose path withFile knows, for a header of a version
+// this program cannot read.
 func parseSegmentHeader(b []byte) (header, error) {
 	if string(b[:8]) != segmentMagic || crc32.Checksum(b[:40], castagnoli) != binary.LittleEndian.Uint32(b[40:]) {
 		return header{}, errHeader
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != segmentVersion {
-		return header{}, fmt.Errorf("journal format %d, this program reads format %d: start the release that wrote it", v, segmentVersion)
+		return header{}, &vfs.VersionError{Found: v, Known: segmentVersion}
 	}
 	h := header{
 		salt:   binary.LittleEndian.Uint32(b[12:]),

@@ -17,6 +17,15 @@ type File struct {
 	f     *sealed.File
 	tail  tail
 	pages []pageRef
+
+	// Facts are kept with the file for its owner, who sets them before others see it.
+	Facts Facts
+}
+
+// Facts are what may be known of a file beside what is in it; the zero value is that nothing is known.
+type Facts struct {
+	Numbers  bool   // all rows are numbers alone, one for each time
+	Removals uint64 // how many series had ended when all series of the file were alive
 }
 
 // Open maps the file at path and reads its page list. The blocks are not looked at.

@@ -22,6 +22,7 @@ type Writer struct {
 	pages   []byte  // encoded page list
 	total   tail
 	last    Entry // the newest block
+	flags   Flags // of all blocks
 	err     error
 }
 
@@ -144,13 +145,16 @@ func (w *Writer) put(e Entry, raw []byte) {
 	}
 	t.Blocks++
 	t.Rows += uint64(e.Count)
-	w.last = e
+	w.last, w.flags = e, w.flags|e.Flags
 	w.entries = append(w.entries, e)
 	w.write(raw)
 	if len(w.entries) == pageEntries {
 		w.page()
 	}
 }
+
+// Flags are those that any block has.
+func (w *Writer) Flags() Flags { return w.flags }
 
 // page writes the directory page of the blocks before it.
 func (w *Writer) page() {

@@ -67,6 +67,9 @@ func (k Kind) Open(fs vfs.FS, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: size of %s: %w", k.Name, path, err)
 	}
+	if err := k.later(f, path, size); err != nil {
+		return nil, err
+	}
 	if size < HeaderSize+2*k.TailSize {
 		return nil, &DamageError{k.Name, path, 0, fmt.Errorf("%d bytes are too few", size)}
 	}
@@ -75,6 +78,26 @@ func (k Kind) Open(fs vfs.FS, path string) (*File, error) {
 		return nil, fmt.Errorf("%s: map %s: %w", k.Name, path, err)
 	}
 	return &File{Kind: k, Path: path, Size: size, Map: m}, nil
+}
+
+// later is a vfs.VersionError for a file of a later version. Whatever else changes, a file begins with its magic and its version, and eight bytes before its end
+// is the version once more: both have to say the same, or a damaged byte would keep the server from starting.
+func (k Kind) later(f vfs.File, path string, size int64) error {
+	var head [HeaderSize]byte
+	var end [8]byte
+	if size < int64(len(head)+len(end)) {
+		return nil
+	}
+	for at, b := range map[int64][]byte{0: head[:], size - int64(len(end)): end[:]} {
+		if _, err := f.ReadAt(b, at); err != nil {
+			return nil // whether the file can be read without it is found out soon
+		}
+	}
+	v := binary.LittleEndian.Uint32(head[len(k.Magic):])
+	if string(head[:len(k.Magic)]) != k.Magic || v <= k.Version || v != binary.LittleEndian.Uint32(end[:]) {
+		return nil
+	}
+	return &vfs.VersionError{Path: path, Found: v, Known: k.Version}
 }
 
 // Damage wraps what is wrong at an offset; nil is nothing.

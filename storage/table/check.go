@@ -84,7 +84,7 @@ func Dump(w io.Writer, f *File, describe func(key, value []byte) string) error {
 		set += bits.OnesCount8(b)
 	}
 	if _, err := fmt.Fprintf(w, "table of %d bytes, version %d: %d entries, %d of them deleted, %d blocks, filter of %d bytes, %d %% of its bits set\n",
-		f.Size(), version, f.entries, f.tombstones, len(f.blocks), len(f.filter), 100*set/(8*len(f.filter))); err != nil {
+		f.Size(), f.version, f.entries, f.tombstones, len(f.blocks), len(f.filter), 100*set/(8*len(f.filter))); err != nil {
 		return err
 	}
 	for i, p := range f.blocks {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync/atomic"
 
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
@@ -14,6 +15,7 @@ import (
 type File struct {
 	path       string
 	mapping    vfs.Mapping
+	version    uint32
 	entries    int64 // tombstones among them
 	tombstones int64
 	lowest     []byte
@@ -21,6 +23,9 @@ type File struct {
 	separators []byte // memory of the separators of the blocks
 	blocks     []place
 	filter     []byte
+
+	notice  func(error) // set before the file is shared; nil: nobody asks
+	noticed atomic.Bool
 }
 
 // place is where a block lies. Its keys are not below its separator, and below that of the next block.
@@ -68,11 +73,18 @@ func (f *File) resident() int64 {
 	return int64(len(f.separators) + len(f.filter) + 24*len(f.blocks))
 }
 
+// OnDamage sets what is called with the first part of the file that cannot be read. It is called by whoever reads, and set before anybody does.
+func (f *File) OnDamage(notice func(error)) { f.notice = notice }
+
 func (f *File) damaged(offset int64, cause error) error {
 	if errors.Is(cause, vfs.ErrClosed) {
 		return cause
 	}
-	return &DamageError{f.path, offset, cause}
+	err := &DamageError{f.path, offset, cause}
+	if f.notice != nil && !f.noticed.Swap(true) {
+		f.notice(err)
+	}
+	return err
 }
 
 // load reads header, footer, index and filter.
@@ -88,8 +100,11 @@ func (f *File) load() error {
 	if string(header[:8]) != magic || crc32.Checksum(header[:12], castagnoli) != binary.LittleEndian.Uint32(header[12:]) {
 		return f.damaged(0, errors.New("not the header of a table"))
 	}
-	if v := binary.LittleEndian.Uint32(header[8:]); v != version {
-		return fmt.Errorf("%s: version %d, this program reads %d", f.path, v, version)
+	switch f.version = binary.LittleEndian.Uint32(header[8:]); {
+	case f.version > version:
+		return &vfs.VersionError{Path: f.path, Found: f.version, Known: version}
+	case f.version == 0:
+		return f.damaged(0, errors.New("version 0 never was"))
 	}
 	var footer [footerBytes]byte
 	at := size - footerBytes
@@ -97,12 +112,15 @@ func (f *File) load() error {
 		return f.damaged(at, err)
 	}
 	if string(footer[40:]) != footerMagic || crc32.Checksum(footer[:36], castagnoli) != binary.LittleEndian.Uint32(footer[36:]) ||
-		binary.LittleEndian.Uint32(footer[32:]) != version {
+		binary.LittleEndian.Uint32(footer[32:]) != f.version {
 		return f.damaged(at, errors.New("not the footer of a table"))
 	}
 	index := binary.LittleEndian.Uint64(footer[:])
 	indexLength, filterLength := int64(binary.LittleEndian.Uint32(footer[8:])), int64(binary.LittleEndian.Uint32(footer[12:]))
 	entries, tombstones := binary.LittleEndian.Uint64(footer[16:]), binary.LittleEndian.Uint64(footer[24:])
+	if f.version >= 2 { // behind the tombstones is the checksum of what is before the footer, which tells files of one shape apart
+		tombstones = uint64(uint32(tombstones))
+	}
 	if index < headerBytes || index > uint64(at) || int64(index)+indexLength+filterLength != at || entries > maxRatio*uint64(size) || tombstones > entries {
 		return f.damaged(at, errors.New("a footer that does not fit the file"))
 	}

@@ -31,14 +31,15 @@ func TestBytes(t *testing.T) {
 		tail = append(tail, raw...)
 		return string(u32(nil, crc(tail))) + string(tail)
 	}
-	header := u32([]byte("tidetabl"), 1)
+	header := u32([]byte("tidetabl"), 2)
 	header = u32(header, crc(header))
 	block := section("\x00\x03\x02abc1" + "\x02\x01\x01d" + "\x00\x01\x00b" + "\x00\x00\x00\x00" + "\x01\x00\x00\x00")
 	index := section("\x03abc" + "\x01b" + "\x01a" + string(rune(len(block))))
 	at := len(header) + len(block)
 	footer := u64(nil, at)
 	footer = u32(u32(footer, len(index)), sectionBytes+64)
-	footer = u32(u64(u64(footer, 3), 1), 1)
+	content := crc(got[:len(got)-48])
+	footer = u32(u32(u32(u64(footer, 3), 1), content), 2)
 	footer = u32(footer, crc(footer))
 	footer = append(footer, "tabltide"...)
 	if want := string(header) + block + index; !bytes.HasPrefix(got, []byte(want)) {
@@ -46,6 +47,36 @@ func TestBytes(t *testing.T) {
 	}
 	if !bytes.HasSuffix(got, footer) || len(got) != at+len(index)+sectionBytes+64+len(footer) {
 		t.Errorf("%d bytes, ends with\n%q instead of\n%q", len(got), got[len(got)-len(footer):], footer)
+	}
+}
+
+// TestVersions reads a file of version 1, which has no checksum of its content, and refuses one of a version to come with what to do about it.
+func TestVersions(t *testing.T) {
+	as := func(version uint32, edit func(footer []byte)) []byte {
+		b := sample(t)
+		crc := func(part []byte) uint32 { return crc32.Checksum(part, castagnoli) }
+		binary.LittleEndian.PutUint32(b[8:], version)
+		binary.LittleEndian.PutUint32(b[12:], crc(b[:12]))
+		footer := b[len(b)-footerBytes:]
+		binary.LittleEndian.PutUint32(footer[32:], version)
+		edit(footer)
+		binary.LittleEndian.PutUint32(footer[36:], crc(footer[:36]))
+		return b
+	}
+	f, err := openBytes(t, as(1, func(footer []byte) { clear(footer[28:32]) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := openBytes(t, sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(f); err != nil || f.entries != want.entries || f.tombstones != want.tombstones || f.tombstones != 34 {
+		t.Errorf("version 1: %v, %d entries, %d deleted", err, f.entries, f.tombstones)
+	}
+	var later *vfs.VersionError
+	if _, err := openBytes(t, as(9, func([]byte) {})); !errors.As(err, &later) || *later != (vfs.VersionError{Path: "x.table", Found: 9, Known: 2}) {
+		t.Errorf("version 9: %v", err)
 	}
 }
 

@@ -16,13 +16,13 @@ import (
 //	blocks      sections that hold the entries, in order of key
 //	index       a section: the lowest and the highest key; of each block a key that separates it from the one before, and its length
 //	filter      a section: a Bloom filter over all keys
-//	footer 48   index offset u64 | index length u32 | filter length u32 | entries u64 | tombstones u64 | version u32 | crc u32 | magic "tabltide"
+//	footer 48   index offset u64 | index length u32 | filter length u32 | entries u64 | tombstones u32 | content u32 | version u32 | crc u32 | magic "tabltide"
 //
 //	section     crc u32 | raw length u32 | method u8 | bytes        crc covers what follows it (CRC-32C)
 const (
 	magic       = "tidetabl"
 	footerMagic = "tabltide"
-	version     = 1
+	version     = 2 // version 1 has tombstones u64 and no content
 
 	headerBytes  = 16
 	footerBytes  = 48

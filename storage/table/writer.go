@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -54,6 +55,7 @@ func writeAll(to io.Writer, sources []source, p plan) error {
 type writer struct {
 	to         *bufio.Writer
 	offset     int64
+	content    uint32 // CRC-32C of what was written
 	packer     *zstd.Encoder
 	block      []byte // entries of the block that is being filled
 	restarts   []byte
@@ -91,6 +93,7 @@ func newWriter(to io.Writer, entries int64) (*writer, error) {
 func (w *writer) write(b []byte) error {
 	n, err := w.to.Write(b)
 	w.offset += int64(n)
+	w.content = crc32.Update(w.content, castagnoli, b[:n])
 	return err
 }
 
@@ -199,12 +202,16 @@ func (w *writer) finish() error {
 	if err := w.writeSection(w.filter, methodRaw); err != nil {
 		return err
 	}
+	if w.tombstones > math.MaxUint32 {
+		return fmt.Errorf("%d marks of deleted keys are too many for one file", w.tombstones)
+	}
 	le := binary.LittleEndian
 	footer := le.AppendUint64(nil, uint64(index))
 	footer = le.AppendUint32(footer, uint32(filter-index))
 	footer = le.AppendUint32(footer, uint32(w.offset-filter))
 	footer = le.AppendUint64(footer, w.entries)
-	footer = le.AppendUint64(footer, w.tombstones)
+	footer = le.AppendUint32(footer, uint32(w.tombstones))
+	footer = le.AppendUint32(footer, w.content)
 	footer = le.AppendUint32(footer, version)
 	footer = le.AppendUint32(footer, crc32.Checksum(footer, castagnoli))
 	if err := w.write(append(footer, footerMagic...)); err != nil {
