@@ -1,0 +1,143 @@
+package expr
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/tidemark-db/tidemark/core/calc"
+	"github.com/tidemark-db/tidemark/core/sql/column"
+)
+
+// arithmetic is one of + - * / %. Its type is double; whole numbers stay whole as long as 64 bits hold them.
+type arithmetic struct {
+	op           byte
+	l, r         Node
+	left, right  numberReader
+	out, asFloat result
+}
+
+// Arithmetic is l op r, where op is one of + - * / %. The first three are exact in decimals.
+func Arithmetic(op string, l, r Node) Node { return fold(&arithmetic{op: op[0], l: l, r: r}) }
+
+// Negate is -x. A whole number as written stays one.
+func Negate(x Node) Node {
+	if v, ok := constantOf(x); ok && v.Whole && v.Int != math.MinInt64 {
+		v.Int, v.Text = -v.Int, ""
+		return Const(v)
+	}
+	return Arithmetic("-", Const(column.IntValue(column.Bigint, 0)), x)
+}
+
+func (n *arithmetic) Type() column.Type { return column.Double }
+func (n *arithmetic) Clone() Node       { return &arithmetic{op: n.op, l: n.l.Clone(), r: n.r.Clone()} }
+func (n *arithmetic) operands() []Node  { return []Node{n.l, n.r} }
+func (n *arithmetic) own() trait        { return 0 }
+
+func (n *arithmetic) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
+	a, b, err := evalTwo(env, in, n.l, n.r)
+	if err != nil {
+		return nil, err
+	}
+	if a.Type == column.Null || b.Type == column.Null {
+		return n.out.allNull(in.Len), nil
+	}
+	rows, constant := rowsOf(in.Len, a, b)
+	n.out.header(column.Double, in.Len, constant)
+	if whole(a) && whole(b) && n.integers(a, b, rows) {
+		n.out.unite(rows, cut(a.Nulls, stored(a)), cut(b.Nulls, stored(b)))
+		return &n.out.v, nil
+	}
+	x, y := n.left.read(a), n.right.read(b)
+	dst := n.out.makeFloats(rows)
+	n.out.v.Ints = nil
+	n.floats(dst, x.values, y.values)
+	n.out.unite(rows, x.nulls, y.nulls)
+	return &n.out.v, nil
+}
+
+func evalTwo(env *Env, in *column.Batch, l, r Node) (a, b *column.Vector, err error) {
+	if a, err = l.Eval(env, in); err != nil {
+		return nil, nil, err
+	}
+	b, err = r.Eval(env, in)
+	return a, b, err
+}
+
+// whole reports whether a vector holds whole numbers or instants.
+func whole(v *column.Vector) bool { return v.Ints != nil && v.Type != column.Boolean }
+
+func (n *arithmetic) floats(dst, a, b []float64) {
+	switch n.op {
+	case '+':
+		calc.PlusRun(dst, a, b)
+	case '-':
+		calc.MinusRun(dst, a, b)
+	case '*':
+		calc.TimesRun(dst, a, b)
+	case '/':
+		for i := range dst {
+			dst[i] = at(a, i)/at(b, i) + 0 // results have no negative zero
+		}
+	default:
+		for i := range dst {
+			dst[i] = modulo(at(a, i), at(b, i))
+		}
+	}
+}
+
+// modulo has the sign of m, and is computed in doubles; by 0 it is NaN. The product is rounded by itself on every processor.
+func modulo(x, m float64) float64 { return x - float64(m*math.Floor(x/m)) }
+
+// integers computes in whole numbers; it is false when a result is none, or has more than 64 bits. NULLs hold anything and must do no harm.
+func (n *arithmetic) integers(a, b *column.Vector, rows int) bool {
+	x, y := a.Ints[:stored(a)], b.Ints[:stored(b)]
+	dst := n.out.makeInts(rows)
+	switch n.op {
+	case '+':
+		for i := range dst {
+			p, q := at(x, i), at(y, i)
+			sum := p + q
+			if (p^sum)&(q^sum) < 0 {
+				return false
+			}
+			dst[i] = sum
+		}
+	case '-':
+		for i := range dst {
+			p, q := at(x, i), at(y, i)
+			difference := p - q
+			if (p^q)&(p^difference) < 0 {
+				return false
+			}
+			dst[i] = difference
+		}
+	case '*':
+		for i := range dst {
+			product, ok := multiply(at(x, i), at(y, i))
+			if !ok {
+				return false
+			}
+			dst[i] = product
+		}
+	case '%':
+		for i := range dst {
+			p, m := at(x, i), at(y, i)
+			if m == 0 {
+				return false
+			}
+			if dst[i] = p % m; dst[i] != 0 && (dst[i] < 0) != (m < 0) {
+				dst[i] += m
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func multiply(a, b int64) (product int64, ok bool) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	// As signed numbers the high word is less by the other factor for each negative one.
+	high := int64(hi) - a>>63&b - b>>63&a
+	return int64(lo), high == int64(lo)>>63
+}
