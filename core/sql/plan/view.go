@@ -1,0 +1,256 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-db/tidemark/core/sql/ast"
+	"github.com/tidemark-db/tidemark/core/sql/column"
+)
+
+// view is an inline view as a table. It can be asked for more than it selects: where it has the column tags, outer queries may name tags.x, and the view gets that
+// column behind its own.
+type view struct {
+	stmt    *ast.Select
+	inner   *binder
+	query   *Query
+	visible int             // columns that the view selects
+	refused map[string]bool // columns that it cannot have
+}
+
+func newView(outer *binder, s *ast.Select) (*view, error) {
+	if s.From == nil {
+		return nil, s.Errorf("Invalid subquery")
+	}
+	o := outer.Options
+	o.EncodeTags = false
+	v := &view{stmt: s, inner: newBinder(outer.ctx, s, o), refused: map[string]bool{}}
+	v.inner.inner = true
+	err := v.inner.prepare()
+	if err != nil {
+		return nil, err
+	}
+	if v.query, err = v.inner.settle(); err != nil {
+		return nil, err
+	}
+	v.visible = len(v.query.Columns)
+	return v, v.check()
+}
+
+// check judges the names of columns.
+func (v *view) check() error {
+	seen := map[string]bool{}
+	for i, c := range v.query.Columns[:v.visible] {
+		label, it := lower(c.Label), v.inner.items[i]
+		if seen[label] && it.ast != nil {
+			return it.ast.At().Errorf("Duplicate column name: %s", c.Label)
+		}
+		seen[label] = true
+		if it.alias == nil || label != "tags" && label != "entity" {
+			continue
+		}
+		if !contains(it.expr, isName) || c.Type != column.String && c.Type != column.Object {
+			return it.ast.At().Errorf("Invalid expression for %s column", label)
+		}
+	}
+	return nil
+}
+
+func isName(e ast.Expr) bool {
+	_, ok := e.(*ast.Name)
+	return ok
+}
+
+// labelled returns the number of a column by its label, -1 for none.
+func (v *view) labelled(label string) int {
+	return slices.IndexFunc(v.query.Columns, func(c Column) bool { return strings.EqualFold(c.Label, label) })
+}
+
+// find returns the column that a name means in the outer query.
+func (v *view) find(parts []ast.Ident) (s Source, datetime, ok bool) {
+	path := lower(pathOf(parts))
+	if path == "time" || path == "datetime" {
+		if v.timeColumn() >= 0 {
+			return Source{Kind: SourceTime, Type: column.Bigint}, path == "datetime", true
+		}
+	}
+	if i := v.labelled(path); i >= 0 {
+		return v.source(i, path), false, true
+	}
+	if !v.request(path) {
+		return Source{}, false, false
+	}
+	i := v.labelled(path)
+	return v.source(i, path), false, i >= 0
+}
+
+// timeColumn returns the column that is the time of rows, -1 for none. The time implies the datetime and the other way round.
+func (v *view) timeColumn() int {
+	if i := v.instants(); i >= 0 || !v.request("time") {
+		return i
+	}
+	return v.instants()
+}
+
+// instants returns the column that has the name and the type of a time, -1 for none.
+func (v *view) instants() int {
+	for _, label := range []string{"time", "datetime"} {
+		i := slices.IndexFunc(v.query.Columns, func(c Column) bool {
+			return strings.EqualFold(c.Label, label) && (c.Type == column.Bigint || c.Type == column.Timestamp)
+		})
+		if i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// source describes a column. Those that stand for columns of a table keep their meaning.
+func (v *view) source(i int, path string) Source {
+	t := v.query.Columns[i].Type
+	if path == "value" {
+		return Source{Kind: SourceValue, Type: t}
+	}
+	s, datetime, ok := seriesColumn(identsOf(path), t)
+	if ok && !datetime && s.Kind != SourceTime && s.Type == t && v.labelled(sourceText(s)) == i {
+		return s
+	}
+	return viewed(i, t)
+}
+
+// place returns the number of a column that find returned.
+func (v *view) place(s Source) (int, error) {
+	switch s.Kind {
+	case sourceViewed:
+		return strconv.Atoi(s.Name)
+	case SourceTime:
+		if i := v.timeColumn(); i >= 0 {
+			return i, nil
+		}
+	default:
+		label := lower(sourceText(s))
+		if v.labelled(label) >= 0 || v.request(label) {
+			return v.labelled(label), nil
+		}
+	}
+	return 0, ast.Errorf("Unexpected expression: '%s'", sourceText(s))
+}
+
+// request asks the view for columns that follow from those that it selects, and reports whether it has all of them then.
+func (v *view) request(paths ...string) bool {
+	own := v.inner.items
+	more := own[:len(own):len(own)]
+	for _, path := range paths {
+		e := v.derive(path)
+		if v.refused[path] || e == nil {
+			return false
+		}
+		it := &item{ast: e, alias: &ast.Ident{Text: path, Quoted: true}, hidden: true}
+		if v.inner.resolveItem(it) != nil {
+			v.refused[path] = true
+			return false
+		}
+		more = append(more, it)
+	}
+	v.inner.items = more
+	q, err := v.inner.settle()
+	if err != nil {
+		v.inner.items = own
+		for _, path := range paths {
+			v.refused[path] = true
+		}
+		return false
+	}
+	v.query = q
+	return true
+}
+
+// derive returns the expression, in the words of the view, of a column that it does not select: tags.x of tags, entity.label of entity, the tags of all tags.x. nil: there
+// is none.
+func (v *view) derive(path string) ast.Expr {
+	role, rest, dotted := strings.Cut(path, ".")
+	if path == "time" {
+		if len(v.inner.tables) > 1 && v.stars() {
+			return &ast.Name{Start: v.stmt.Start, Parts: []ast.Ident{{Text: "time"}}}
+		}
+		return v.computedTime()
+	}
+	if dotted {
+		i := v.labelled(role)
+		if i < 0 || i >= v.visible && v.visible > 0 || role != "tags" && role != "entity" && role != "metric" {
+			return nil
+		}
+		name, ok := v.inner.items[i].ast.(*ast.Name)
+		if !ok || !strings.EqualFold(name.Parts[len(name.Parts)-1].Text, role) {
+			return nil
+		}
+		parts := slices.Clone(name.Parts)
+		for _, p := range strings.SplitN(rest, ".", 2) {
+			parts = append(parts, ast.Ident{Start: name.Start, Text: p})
+		}
+		return &ast.Name{Start: name.Start, Parts: parts}
+	}
+	if path == "tags" {
+		return v.allTags()
+	}
+	return nil
+}
+
+// computedTime makes a time of a number that the view calls so, such as time + 3600000 AS "time". nil: there is none.
+func (v *view) computedTime() ast.Expr {
+	for i, c := range v.query.Columns[:v.visible] {
+		if e := v.inner.items[i].ast; e != nil && c.Type.Numeric() && (strings.EqualFold(c.Label, "time") || strings.EqualFold(c.Label, "datetime")) {
+			return &ast.Cast{Start: e.At(), X: e, Type: "timestamp"}
+		}
+	}
+	return nil
+}
+
+// stars reports whether the view selects *.
+func (v *view) stars() bool {
+	return slices.ContainsFunc(v.stmt.Items, func(i ast.Item) bool {
+		star, ok := i.Expr.(*ast.Star)
+		return ok && len(star.Parts) == 0
+	})
+}
+
+// allTags makes the text of a tag set of the single tags that the view selects.
+func (v *view) allTags() ast.Expr {
+	for _, it := range v.stmt.Items {
+		if star, ok := it.Expr.(*ast.Star); ok && len(star.Parts) > 0 && strings.EqualFold(star.Parts[len(star.Parts)-1].Text, "tags") {
+			return &ast.Name{Start: star.Start, Parts: star.Parts}
+		}
+	}
+	at := v.stmt.Start
+	values := map[string]ast.Expr{}
+	for i, c := range v.query.Columns[:v.visible] {
+		if name, ok := strings.CutPrefix(lower(c.Label), "tags."); ok && v.inner.items[i].ast != nil {
+			values[name] = v.inner.items[i].ast
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	var parts []ast.Expr
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		pair := &ast.Call{Start: at, Name: "concat", Args: []ast.Expr{textLiteral(at, ";"+name+"="), values[name]}}
+		parts = append(parts, &ast.Case{Start: at, Whens: []ast.When{{Conditions: []ast.Expr{&ast.IsNull{Start: at, Not: true, X: values[name]}}, Then: pair}}})
+	}
+	joined := &ast.Call{Start: at, Name: "concat", Args: append(parts, textLiteral(at, ""))}
+	some := &ast.Binary{Start: at, Op: "<>", L: joined, R: textLiteral(at, "")}
+	rest := &ast.Call{Start: at, Name: "substr", Args: []ast.Expr{joined, &ast.Literal{Start: at, Kind: ast.Integer, Int: 2, Float: 2, Written: "2"}}}
+	return &ast.Case{Start: at, Whens: []ast.When{{Conditions: []ast.Expr{some}, Then: rest}}}
+}
+
+func textLiteral(at ast.Start, text string) *ast.Literal {
+	return &ast.Literal{Start: at, Kind: ast.String, Text: text}
+}
+
+// operator makes the View.
+func (v *view) operator(t *table) *View {
+	op := &View{Query: v.query, Intervals: t.intervals, Time: v.timeColumn(), Value: -1, Text: -1, Metric: -1, Entity: -1, Tags: -1}
+	op.Value, op.Text, op.Metric, op.Entity, op.Tags = v.labelled("value"), v.labelled("text"), v.labelled("metric"), v.labelled("entity"), v.labelled("tags")
+	return op
+}
