@@ -1,0 +1,465 @@
+package exec
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tidemark-db/tidemark/core/calc"
+	"github.com/tidemark-db/tidemark/core/sql/column"
+)
+
+var nan = math.NaN()
+
+// grown returns list with at least n elements, the further ones zero.
+func grown[T any](list []T, n int) []T {
+	if n <= len(list) {
+		return list
+	}
+	from := len(list)
+	list = slices.Grow(list, n-from)[:n]
+	clear(list[from:])
+	return list
+}
+
+// countState counts rows, or those whose argument is neither NULL nor NaN.
+type countState struct {
+	all bool
+	n   []int64
+}
+
+func (s *countState) resize(n int) { s.n = grown(s.n, n) }
+func (s *countState) reset()       { s.n = s.n[:0] }
+func (s *countState) size() int64  { return int64(cap(s.n)) * 8 }
+
+func (s *countState) add(ids []int32, a *arguments) {
+	if s.all || a.vector.Floats == nil && a.vector.Values == nil && a.vector.Nulls == nil && a.vector.Type != column.Null {
+		for _, id := range ids {
+			s.n[id]++
+		}
+		return
+	}
+	for i, id := range ids {
+		if !a.vector.IsMissing(i) {
+			s.n[id]++
+		}
+	}
+}
+
+func (s *countState) merge(ids []int32, from state) {
+	for i, n := range from.(*countState).n {
+		s.n[ids[i]] += n
+	}
+}
+
+func (s *countState) result(order, _ []int32) *column.Vector {
+	v := newAnswer(column.Bigint, len(order))
+	for i, g := range order {
+		v.Ints[i] = s.n[g]
+	}
+	return &v.Vector
+}
+
+// sumState adds up decimals.
+type sumState struct {
+	of   column.Type
+	mean bool
+	sums []calc.ExactSum
+	more []int64 // numbers beyond those that sums counts: sums of many were added as one
+}
+
+func (s *sumState) resize(n int) { s.sums, s.more = grown(s.sums, n), grown(s.more, n) }
+func (s *sumState) reset()       { s.sums, s.more = s.sums[:0], s.more[:0] }
+func (s *sumState) size() int64  { return int64(cap(s.sums)) * 88 }
+
+func (s *sumState) add(ids []int32, a *arguments) {
+	if len(a.exact) > 0 {
+		s.addExact(ids, a)
+		return
+	}
+	for len(ids) > 0 {
+		n := runOf(ids)
+		if sum := &s.sums[ids[0]]; a.whole != nil {
+			at := len(a.whole) - len(ids)
+			sum.AddInts(a.whole[at : at+n])
+		} else {
+			at := a.n - len(ids)
+			sum.AddRun(a.x[at : at+n])
+		}
+		ids = ids[n:]
+	}
+}
+
+// runOf returns how many of the ids are equal to the first.
+func runOf(ids []int32) int {
+	for i, id := range ids {
+		if id != ids[0] {
+			return i
+		}
+	}
+	return len(ids)
+}
+
+// addExact adds rows some of which have more digits than a double.
+func (s *sumState) addExact(ids []int32, a *arguments) {
+	exact := a.exact
+	for i, id := range ids {
+		for len(exact) > 0 && int(exact[0].Index) < i {
+			exact = exact[1:]
+		}
+		if len(exact) > 0 && int(exact[0].Index) == i {
+			s.sums[id].AddDecimal(exact[0].Significand, exact[0].Exponent)
+		} else {
+			s.sums[id].Add(a.x[i])
+		}
+	}
+}
+
+func (s *sumState) merge(ids []int32, from state) {
+	o := from.(*sumState)
+	for i := range o.sums {
+		s.sums[ids[i]].Merge(&o.sums[i])
+		s.more[ids[i]] += o.more[i]
+	}
+}
+
+func (s *sumState) result(order, _ []int32) *column.Vector {
+	v := newAnswer(s.of, len(order))
+	for i, g := range order {
+		switch sum := &s.sums[g]; {
+		case sum.Count() == 0:
+			v.setNone(i)
+		case s.mean:
+			v.setFloat(i, sum.Over(sum.Count()+s.more[g]))
+		default:
+			v.setFloat(i, sum.Sum())
+		}
+	}
+	return &v.Vector
+}
+
+// edge is one row of a group that a function remembers.
+type edge struct {
+	value   float64
+	whole   int64 // the value, when isWhole
+	time    int64
+	rank    int32
+	some    bool
+	isWhole bool
+}
+
+func (a *arguments) edge(i int) edge {
+	e := edge{value: a.x[i], time: a.time(i), rank: a.rank, some: true}
+	if a.whole != nil {
+		e.whole, e.isWhole = a.whole[i], true
+	}
+	return e
+}
+
+// compare orders by value.
+func (e *edge) compare(o *edge) int {
+	if e.isWhole && o.isWhole {
+		return cmp.Compare(e.whole, o.whole)
+	}
+	return cmp.Compare(e.value, o.value)
+}
+
+// earlier orders by time, then by series.
+func (e *edge) earlier(o *edge) bool {
+	return e.time < o.time || e.time == o.time && e.rank < o.rank
+}
+
+type edgeState struct {
+	of    column.Type
+	edges []edge
+}
+
+func (s *edgeState) resize(n int) { s.edges = grown(s.edges, n) }
+func (s *edgeState) reset()       { s.edges = s.edges[:0] }
+func (s *edgeState) size() int64  { return int64(cap(s.edges)) * 32 }
+
+func (s *edgeState) values(order []int32) *column.Vector {
+	v := newAnswer(s.of, len(order))
+	for i, g := range order {
+		switch e := &s.edges[g]; {
+		case !e.some:
+			v.setNone(i)
+		case v.whole && e.isWhole:
+			v.Ints[i] = e.whole
+		default:
+			v.setFloat(i, e.value)
+		}
+	}
+	return &v.Vector
+}
+
+// extremeState finds the least or greatest value, or the time of the first row that has it.
+type extremeState struct {
+	edgeState
+	max, time bool
+}
+
+func (s *extremeState) add(ids []int32, a *arguments) {
+	for i, id := range ids {
+		v := a.x[i]
+		if v != v {
+			continue
+		}
+		at := &s.edges[id]
+		if at.some && a.whole == nil && (s.max && v < at.value || !s.max && v > at.value) {
+			continue // the usual case, cheaply
+		}
+		e := a.edge(i)
+		s.put(at, &e)
+	}
+}
+
+func (s *extremeState) put(at, e *edge) {
+	if !at.some {
+		*at = *e
+		return
+	}
+	c := e.compare(at)
+	if s.max {
+		c = -c
+	}
+	if c < 0 || c == 0 && e.earlier(at) {
+		*at = *e
+	}
+}
+
+func (s *extremeState) merge(ids []int32, from state) {
+	for i, e := range from.(*extremeState).edges {
+		if e.some {
+			s.put(&s.edges[ids[i]], &e)
+		}
+	}
+}
+
+func (s *extremeState) result(order, _ []int32) *column.Vector {
+	if !s.time {
+		return s.values(order)
+	}
+	v := newAnswer(column.Bigint, len(order))
+	for i, g := range order {
+		if e := &s.edges[g]; e.some {
+			v.Ints[i] = e.time
+		} else {
+			v.setNone(i)
+		}
+	}
+	return &v.Vector
+}
+
+// firstState finds the earliest or latest value.
+type firstState struct {
+	edgeState
+	last bool
+}
+
+func (s *firstState) add(ids []int32, a *arguments) {
+	for i, id := range ids {
+		if v := a.x[i]; v == v {
+			e := a.edge(i)
+			s.put(&s.edges[id], &e)
+		}
+	}
+}
+
+func (s *firstState) put(at, e *edge) {
+	if !at.some || (s.last && !e.earlier(at) || !s.last && e.earlier(at)) {
+		*at = *e
+	}
+}
+
+func (s *firstState) merge(ids []int32, from state) {
+	for i, e := range from.(*firstState).edges {
+		if e.some {
+			s.put(&s.edges[ids[i]], &e)
+		}
+	}
+}
+
+func (s *firstState) result(order, _ []int32) *column.Vector { return s.values(order) }
+
+// productState multiplies: exactly while 15 digits are enough.
+type productState struct {
+	of    column.Type
+	parts []product
+}
+
+type product struct {
+	n      int64
+	m      int64 // × 10^-places
+	places int8
+	loose  bool
+	value  float64 // when loose
+}
+
+func (p *product) times(v float64) {
+	if p.n++; p.n == 1 {
+		p.m = 1
+	}
+	if !p.loose {
+		if places, m, ok := placesOf(v, 0); ok && p.places+places <= exactDigits {
+			if r := float64(p.m) * float64(m); math.Abs(r) < mostScaled {
+				p.m, p.places = p.m*m, p.places+places
+				return
+			}
+		}
+		p.value, p.loose = p.float(), true
+	}
+	p.value *= v
+}
+
+func (p *product) float() float64 {
+	if p.loose {
+		return p.value
+	}
+	return float64(p.m) / tens[p.places]
+}
+
+func (s *productState) resize(n int) { s.parts = grown(s.parts, n) }
+func (s *productState) reset()       { s.parts = s.parts[:0] }
+func (s *productState) size() int64  { return int64(cap(s.parts)) * 40 }
+
+func (s *productState) add(ids []int32, a *arguments) {
+	for i, id := range ids {
+		if v := a.x[i]; v == v {
+			s.parts[id].times(v)
+		}
+	}
+}
+
+func (s *productState) merge(ids []int32, from state) {
+	for i, p := range from.(*productState).parts {
+		if p.n > 0 {
+			at := &s.parts[ids[i]]
+			at.times(p.float())
+			at.n += p.n - 1
+		}
+	}
+}
+
+func (s *productState) result(order, _ []int32) *column.Vector {
+	v := newAnswer(s.of, len(order))
+	for i, g := range order {
+		if p := &s.parts[g]; p.n == 0 {
+			v.setNone(i)
+		} else {
+			v.setFloat(i, p.float())
+		}
+	}
+	return &v.Vector
+}
+
+// deviationState computes standard deviations.
+type deviationState struct {
+	of         column.Type
+	population bool
+	parts      []moments
+}
+
+func (s *deviationState) resize(n int) { s.parts = grown(s.parts, n) }
+func (s *deviationState) reset()       { s.parts = s.parts[:0] }
+func (s *deviationState) size() int64  { return int64(cap(s.parts)) * 72 }
+
+func (s *deviationState) add(ids []int32, a *arguments) {
+	for i, id := range ids {
+		if v := a.x[i]; v == v {
+			s.parts[id].add(v)
+		}
+	}
+}
+
+func (s *deviationState) merge(ids []int32, from state) {
+	o := from.(*deviationState)
+	for i := range o.parts {
+		s.parts[ids[i]].merge(&o.parts[i])
+	}
+}
+
+func (s *deviationState) result(order, _ []int32) *column.Vector {
+	v := newAnswer(s.of, len(order))
+	for i, g := range order {
+		if m := &s.parts[g]; m.n == 0 {
+			v.setNone(i)
+		} else {
+			v.setFloat(i, m.deviation(s.population))
+		}
+	}
+	return &v.Vector
+}
+
+// pairState computes what depends on two numbers of a row: running means, and sums of the products of distances from them, as they are updated by one pair (Welford)
+// and by many (Chan).
+type pairState struct {
+	of         column.Type
+	kind       string
+	population bool
+	parts      []pair
+}
+
+type pair struct{ n, mx, my, xx, yy, xy float64 }
+
+func (s *pairState) resize(n int) { s.parts = grown(s.parts, n) }
+func (s *pairState) reset()       { s.parts = s.parts[:0] }
+func (s *pairState) size() int64  { return int64(cap(s.parts)) * 48 }
+
+func (s *pairState) add(ids []int32, a *arguments) {
+	for i, id := range ids {
+		x, y := a.x[i], a.y[i]
+		if x == x && y == y {
+			s.parts[id].merge(&pair{n: 1, mx: x, my: y})
+		}
+	}
+}
+
+func (p *pair) merge(o *pair) {
+	if o.n == 0 {
+		return
+	}
+	n := p.n + o.n
+	dx, dy, w := o.mx-p.mx, o.my-p.my, p.n*o.n/n
+	p.xx += o.xx + dx*dx*w
+	p.yy += o.yy + dy*dy*w
+	p.xy += o.xy + dx*dy*w
+	p.mx += dx * o.n / n
+	p.my += dy * o.n / n
+	p.n = n
+}
+
+func (s *pairState) merge(ids []int32, from state) {
+	o := from.(*pairState)
+	for i := range o.parts {
+		s.parts[ids[i]].merge(&o.parts[i])
+	}
+}
+
+func (s *pairState) result(order, _ []int32) *column.Vector {
+	v := newAnswer(s.of, len(order))
+	for i, g := range order {
+		if p := &s.parts[g]; p.n == 0 {
+			v.setNone(i)
+		} else {
+			v.setFloat(i, s.value(p))
+		}
+	}
+	return &v.Vector
+}
+
+// value computes the function; of the regressions y is the first argument, x the second.
+func (s *pairState) value(p *pair) float64 {
+	switch s.kind {
+	case "correl":
+		return p.xy / math.Sqrt(p.xx*p.yy) // 0/0 for a constant
+	case "covar":
+		if s.population {
+			return p.xy / p.n
+		}
+		return p.xy / (p.n - 1)
+	case "regr_slope":
+		return p.xy / p.yy
+	}
+	return p.mx - p.xy/p.yy*p.my
+}

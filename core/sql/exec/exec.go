@@ -1,0 +1,117 @@
+// Package exec runs a bound query: each operator of the plan becomes a stream of batches.
+//
+//	exec.go          Run, and which code an operator is
+//	memory.go        what a query may hold
+//	rows.go          rows that are kept, in columns
+//	keys.go          values as bytes that sort and compare like SQL
+//	simple.go        Row, Filter, Project, Limit; distinct.go
+//	scan.go          Scan: metrics one after the other, the series of an entity merged by time
+//	scan_series.go   blocks of one series become batches; scan_parallel.go reads several series at once
+//	interpolate*.go  samples on a regular grid
+//	table.go         Table: entities, metrics, messages, properties, alerts; view.go: other queries
+//	join*.go         Join; detail.go at the times of the other tables
+//	sort.go          Sort, with runs on disk (spill.go) when memory is short
+//	rownumber*.go    RowNumber; window*.go analytic functions
+//	group.go         Group: hashing; period.go finds periods, fill.go fills empty ones, group_scan.go reads several series at once
+//	aggregate*.go    aggregate functions, over exact.go
+package exec
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/sql/column"
+	"github.com/tidemark-db/tidemark/core/sql/expr"
+	"github.com/tidemark-db/tidemark/core/sql/plan"
+)
+
+// Config is what a query runs on.
+type Config struct {
+	Reader   core.Reader
+	Catalog  core.Catalog
+	Metadata core.Metadata
+	Alerts   core.OpenAlerts // optional: the table of open alerts
+	Memory   *Memory
+	SpillDir string        // where temporary files lie; "" = there are none, and what exceeds Memory is an error
+	Spill    int64         // bytes that temporary files may have together; 0 = no limit
+	Workers  int           // series that are read at once; at least 1
+	Fetched  *atomic.Int64 // counts the samples that were read; nil = nobody asks
+}
+
+// stream is what an operator yields: batches, valid until the next one, and at most one error, which ends it. It may be ranged over again, which runs the operator
+// again; never by two at a time.
+type stream = iter.Seq2[*column.Batch, error]
+
+// execution is one run of one query.
+type execution struct {
+	Config
+	env   *expr.Env
+	spill *spillSpace
+}
+
+// Run yields the rows of a query. Batches are valid until the next one; an error, at most one, comes last. When the loop over them ends, no goroutine and no
+// file of the query is left.
+func Run(ctx context.Context, q *plan.Query, c Config) iter.Seq2[*column.Batch, error] {
+	return func(yield func(*column.Batch, error) bool) {
+		if c.Workers < 1 {
+			c.Workers = 1
+		}
+		if c.Memory == nil {
+			c.Memory = NewMemory(0)
+		}
+		x := &execution{Config: c, env: q.Env, spill: &spillSpace{}}
+		defer x.spill.close()
+		for b, err := range x.open(ctx, q.Root) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if b.Len > 0 && !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// open returns the stream of an operator.
+func (x *execution) open(ctx context.Context, op plan.Operator) stream {
+	switch op := op.(type) {
+	case *plan.Row:
+		return x.row()
+	case *plan.Scan:
+		return x.scan(ctx, op)
+	case *plan.Table:
+		return x.table(ctx, op)
+	case *plan.View:
+		return x.view(ctx, op)
+	case *plan.Join:
+		return x.join(ctx, op)
+	case *plan.Filter:
+		return x.filter(op.Condition, x.open(ctx, op.In))
+	case *plan.RowNumber:
+		return x.rowNumber(ctx, op)
+	case *plan.Group:
+		return x.group(ctx, op)
+	case *plan.Window:
+		return x.window(ctx, op)
+	case *plan.Project:
+		return x.project(op, x.open(ctx, op.In))
+	case *plan.Distinct:
+		return x.distinct(op, x.open(ctx, op.In))
+	case *plan.Sort:
+		return x.sort(ctx, op)
+	case *plan.Limit:
+		return x.limit(op, x.open(ctx, op.In))
+	}
+	return failing(core.Errorf(core.Internal, "sql: operator %T cannot be run", op))
+}
+
+// failing is a stream of one error.
+func failing(err error) stream {
+	return func(yield func(*column.Batch, error) bool) { yield(nil, err) }
+}

@@ -1,0 +1,403 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/tidemark-db/tidemark/core/sql/column"
+	"github.com/tidemark-db/tidemark/core/sql/plan"
+)
+
+// sort sorts the rows of its input.
+func (x *execution) sort(ctx context.Context, op *plan.Sort) stream {
+	return x.sorted(ctx, op.Keys, op.Keep, x.open(ctx, op.In))
+}
+
+// sorted yields the rows of in by keys; rows with equal keys stay in their order. keep > 0: only so many rows are wanted.
+func (x *execution) sorted(ctx context.Context, keys []plan.Key, keep int64, in stream) stream {
+	return func(yield func(*column.Batch, error) bool) {
+		s := x.newSorter(keys, keep)
+		defer s.close()
+		for b, err := range in {
+			if err == nil {
+				err = s.add(b)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		s.rows(ctx)(yield)
+	}
+}
+
+// sorter sorts rows: in memory, of which it takes what there is, then in runs on disk that are merged.
+type sorter struct {
+	account
+	x     *execution
+	keys  []plan.Key
+	keep  int64
+	kept  *rows
+	bytes []byte // keys of the rows, one after another
+	ends  []int  // of the key of each row in bytes
+	runs  []*run
+
+	vectors []*column.Vector
+	bound   []byte  // with keep: rows whose key is not less come too late; nil = not known yet
+	edge    float64 // with bound: the first key of that row, if it is a number; else NaN
+	key     []byte
+	pick    []int32
+	part    column.Batch
+}
+
+func (x *execution) newSorter(keys []plan.Key, keep int64) *sorter {
+	return &sorter{account: account{memory: x.Memory}, x: x, keys: keys, keep: keep, kept: x.newRows(), vectors: make([]*column.Vector, len(keys))}
+}
+
+func (s *sorter) close() {
+	s.kept.release()
+	s.release()
+	for _, r := range s.runs {
+		r.close()
+	}
+	s.runs = nil
+}
+
+// add takes rows.
+func (s *sorter) add(b *column.Batch) error {
+	for i, k := range s.keys {
+		var err error
+		if s.vectors[i], err = k.Expr.Eval(s.x.env, b); err != nil {
+			return err
+		}
+	}
+	for from := 0; from < b.Len; from += column.Size {
+		if err := s.addSome(b, span{from, min(from+column.Size, b.Len)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSome takes some rows of the batch whose keys are in the vectors.
+func (s *sorter) addSome(b *column.Batch, r span) error {
+	if s.keep == 0 {
+		return s.addRun(b, r)
+	}
+	if s.bound == nil {
+		if err := s.addRun(b, r); err != nil {
+			return err
+		}
+	}
+	late := s.late()
+	for i := r.from; i < r.to && s.bound != nil; i++ {
+		if late != nil && late(i) {
+			continue
+		}
+		if bytes.Compare(s.keyOf(i), s.bound) < 0 {
+			if err := s.addRun(b, span{i, i + 1}); err != nil {
+				return err
+			}
+		}
+	}
+	if int64(s.kept.n) > 2*s.keep+column.Size/2 {
+		return s.cut()
+	}
+	return nil
+}
+
+// late returns a quick test for rows that come too late, of which it finds most; nil when there is none: the first key, a number, decides alone.
+func (s *sorter) late() func(i int) bool {
+	v := s.vectors[0]
+	if s.bound == nil || v.Floats == nil || v.Const || v.Nulls != nil || s.edge != s.edge {
+		return nil
+	}
+	values, edge := v.Floats, s.edge
+	if s.keys[0].Desc {
+		return func(i int) bool { return values[i] < edge }
+	}
+	return func(i int) bool { return values[i] > edge }
+}
+
+// keyOf returns the key of row i of the vectors, valid until the next call.
+func (s *sorter) keyOf(i int) []byte {
+	s.key = s.key[:0]
+	for j, v := range s.vectors {
+		if s.keys[j].Desc {
+			s.key = appendDescKey(s.key, v, i)
+		} else {
+			s.key = appendKey(s.key, v, i)
+		}
+	}
+	return s.key
+}
+
+// perRow is what a row costs beside its values and its key: its end and its place in the order.
+const perRow = 32
+
+func (s *sorter) addRun(b *column.Batch, r span) error {
+	start := len(s.bytes)
+	for i := r.from; i < r.to; i++ {
+		s.bytes = append(s.bytes, s.keyOf(i)...)
+		s.ends = append(s.ends, len(s.bytes))
+	}
+	size := int64(len(s.bytes)-start) + int64(r.to-r.from)*perRow
+	err := s.grow(size)
+	if err == nil {
+		err = s.kept.addRun(b, r)
+	}
+	if err == nil {
+		return nil
+	}
+	added := slices.Clone(s.bytes[start:])
+	ends := slices.Clone(s.ends[s.kept.n:])
+	s.bytes, s.ends = s.bytes[:start], s.ends[:s.kept.n]
+	if s.x.SpillDir == "" || s.kept.n == 0 {
+		return err
+	}
+	if err := s.toDisk(); err != nil {
+		return err
+	}
+	s.bytes = append(s.bytes, added...)
+	for _, end := range ends {
+		s.ends = append(s.ends, end-start)
+	}
+	if err := s.grow(size); err != nil {
+		return err
+	}
+	return s.kept.addRun(b, r)
+}
+
+// ranked is a row in the order: the first bytes of its key decide most comparisons.
+type ranked struct {
+	head uint64
+	row  int32
+}
+
+// order returns the rows that are kept, sorted.
+func (s *sorter) order() []ranked {
+	out := make([]ranked, s.kept.n)
+	var head [8]byte
+	for i := range out {
+		clear(head[:])
+		copy(head[:], s.keyAt(int32(i)))
+		out[i] = ranked{binary.BigEndian.Uint64(head[:]), int32(i)}
+	}
+	slices.SortFunc(out, func(a, b ranked) int {
+		switch {
+		case a.head < b.head:
+			return -1
+		case a.head > b.head:
+			return 1
+		}
+		if c := bytes.Compare(s.keyAt(a.row), s.keyAt(b.row)); c != 0 {
+			return c
+		}
+		return int(a.row) - int(b.row)
+	})
+	return out
+}
+
+func (s *sorter) keyAt(row int32) []byte {
+	from := 0
+	if row > 0 {
+		from = s.ends[row-1]
+	}
+	return s.bytes[from:s.ends[row]]
+}
+
+// cut forgets the rows that come too late to be wanted.
+func (s *sorter) cut() error {
+	order := s.order()[:s.keep]
+	s.bound = slices.Clone(s.keyAt(order[len(order)-1].row))
+	rows := make([]int32, len(order))
+	for i, o := range order {
+		rows[i] = o.row
+	}
+	slices.Sort(rows) // equal keys stay in their order
+	var keys []byte
+	var ends []int
+	for _, row := range rows {
+		keys = append(keys, s.keyAt(row)...)
+		ends = append(ends, len(keys))
+	}
+	left := s.kept.batch().Gather(rows)
+	if err := s.findEdge(order[len(order)-1].row); err != nil {
+		return err
+	}
+	for _, v := range left.Columns {
+		spread(v)
+	}
+	s.forget()
+	s.bytes, s.ends = keys, ends
+	if err := s.grow(int64(len(keys)) + int64(len(ends))*perRow); err != nil {
+		return err
+	}
+	return s.kept.add(left)
+}
+
+// findEdge notes the first key of a row that is kept.
+func (s *sorter) findEdge(row int32) error {
+	var one column.Batch
+	gather(&one, s.kept.batch(), []int32{row})
+	v, err := s.keys[0].Expr.Eval(s.x.env, &one)
+	if s.edge = nan; err == nil && v.Floats != nil {
+		s.edge = v.Float(0)
+	}
+	return err
+}
+
+// spread makes a vector that is Const one that is not.
+func spread(v *column.Vector) {
+	if v.Const {
+		all := &column.Vector{Type: v.Type}
+		appendRun(all, v, span{0, v.Len})
+		*v = *all
+	}
+}
+
+func (s *sorter) forget() {
+	s.release()
+	s.kept.reset()
+	s.bytes, s.ends = s.bytes[:0], s.ends[:0]
+}
+
+// toDisk writes the rows that are kept as a sorted run.
+func (s *sorter) toDisk() error {
+	w, err := s.newRun()
+	if err != nil {
+		return err
+	}
+	for group := range slices.Chunk(s.order(), runRows) {
+		s.pick = s.pick[:0]
+		keys := make([][]byte, 0, len(group))
+		for _, o := range group {
+			s.pick = append(s.pick, o.row)
+			keys = append(keys, s.keyAt(o.row))
+		}
+		gather(&s.part, s.kept.batch(), s.pick)
+		if err := w.write(keys, &s.part); err != nil {
+			return err
+		}
+	}
+	s.forget()
+	return w.rewind()
+}
+
+// runWriter writes a run of a sorter.
+type runWriter struct {
+	*run
+	sorter *sorter
+}
+
+func (s *sorter) newRun() (*runWriter, error) {
+	r, err := s.x.spill.create(s.x.SpillDir, s.x.Spill)
+	if err != nil {
+		return nil, err
+	}
+	s.runs = append(s.runs, r)
+	return &runWriter{r, s}, nil
+}
+
+// add appends rows, which come in the order of the sorter.
+func (w *runWriter) add(b *column.Batch) error {
+	s := w.sorter
+	for i, k := range s.keys {
+		var err error
+		if s.vectors[i], err = k.Expr.Eval(s.x.env, b); err != nil {
+			return err
+		}
+	}
+	keys := make([][]byte, b.Len)
+	for i := range keys {
+		keys[i] = bytes.Clone(s.keyOf(i))
+	}
+	return w.write(keys, b)
+}
+
+// rows yields the rows that were added, sorted.
+func (s *sorter) rows(ctx context.Context) stream {
+	return func(yield func(*column.Batch, error) bool) {
+		if len(s.runs) == 0 {
+			s.fromMemory(yield)
+			return
+		}
+		if s.kept.n > 0 {
+			if err := s.toDisk(); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		s.fromRuns(ctx, yield)
+	}
+}
+
+func (s *sorter) fromMemory(yield func(*column.Batch, error) bool) {
+	order := s.order()
+	if s.keep > 0 && int64(len(order)) > s.keep {
+		order = order[:s.keep]
+	}
+	for group := range slices.Chunk(order, column.Size) {
+		s.pick = s.pick[:0]
+		for _, o := range group {
+			s.pick = append(s.pick, o.row)
+		}
+		gather(&s.part, s.kept.batch(), s.pick)
+		if !yield(&s.part, nil) {
+			return
+		}
+	}
+}
+
+// fromRuns merges the runs.
+func (s *sorter) fromRuns(ctx context.Context, yield func(*column.Batch, error) bool) {
+	for _, r := range s.runs {
+		if err := r.next(); err != nil {
+			yield(nil, err)
+			return
+		}
+	}
+	tree := newHeap(len(s.runs), func(a, b int) bool {
+		c := bytes.Compare(s.runs[a].key(), s.runs[b].key())
+		return c < 0 || c == 0 && a < b
+	})
+	out, left := &rows{account: account{memory: NewMemory(0)}}, s.keep
+	flush := func() bool {
+		more := out.n == 0 || yield(out.batch(), nil)
+		out = &rows{account: account{memory: NewMemory(0)}}
+		return more
+	}
+	for tree.len() > 0 {
+		r := s.runs[tree.top()]
+		if err := out.addRow(&r.batch, r.at); err != nil {
+			yield(nil, err)
+			return
+		}
+		if left--; left == 0 {
+			break
+		}
+		if out.n == column.Size {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !flush() {
+				return
+			}
+		}
+		if r.at++; r.at == r.batch.Len {
+			if err := r.next(); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		if r.at == r.batch.Len {
+			tree.drop()
+		} else {
+			tree.fix()
+		}
+	}
+	flush()
+}
