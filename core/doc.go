@@ -16,6 +16,8 @@
 //	core/ingest       accept -> authorise -> append: the only writer
 //	core/query        series, message and property queries, step by step
 //	core/calc         the only arithmetic: aggregation, grouping, smoothing, periods, number text; forecast predicts
+//	core/sql          SQL: parse -> plan -> exec, over columns; Engine keeps what runs
+//	core/cells        numbers, instants and texts of large answers
 //	core/search       finds series by words
 //	core/chart        draws series as PNG
 //	core/selfmetrics  what the server measures of itself
@@ -47,5 +49,13 @@
 // The route table sends POST /api/v1/series/query to the query handler, which reads the JSON into a request of core/query. The request is validated as a whole
 // before any name is looked up. Each query becomes a SeriesQuery: plain data with the scope of the caller in it. Reader.Series yields blocks, one series
 // after the other, in key order; core/query runs them through the steps of the request (sample selection, then aggregation with calc.Period and
-// calc.Aggregate, then limits) and appends the JSON to the response. The SQL engine takes the same way below Reader.
+// calc.Aggregate, then limits) and appends the JSON to the response.
+//
+// # Walk 3: a query in SQL
+//
+// POST /api/sql goes to core/api/sql.go, which reads the statement from a form or a text and hands it to sql.Engine. The engine waits for a slot, starts the clock of sql.time and leads the text through
+// the phases: parse makes the tree of core/sql/ast, each node with its place; plan binds names to columns, takes intervals, entities and tags out of the WHERE, and makes operators whose expressions
+// (core/sql/expr) refer to columns by number; exec runs the operators as iterators over batches of columns (core/sql/column). At the bottom a scan builds a SeriesQuery and reads
+// Reader.Series, or, where the order of rows does not matter, several series at once through core.Parallel, with the statistics of blocks in place of their samples where these suffice. At the top the
+// handler takes the first batch before it sends a status, and then writes each batch through core/sql/format: its memory is one buffer, whatever the result has.
 package core

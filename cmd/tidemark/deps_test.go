@@ -14,7 +14,9 @@ const module = "github.com/tidemark-db/tidemark/"
 // RATIONALE.md, in the same commit as the import. A package that is not named here may not exist; "*" allows anything.
 var policy = parsePolicy(`
 core core/glob core/invariant core/sql/ast storage/vfs wasm/abi wasm/meter plugins:
-core/calc core/dates core/auth core/search core/selfmetrics storage/chunk: core
+core/dates core/auth core/search core/selfmetrics storage/chunk: core
+core/cells: core core/dates
+core/calc: core core/cells
 core/calc/forecast: core core/calc
 core/memstore: core core/filter core/glob
 core/storetest: core core/memstore
@@ -22,16 +24,19 @@ core/ingest: core core/filter core/glob
 core/command: core core/calc core/dates
 core/webhook: core core/dates core/glob
 core/filter: core core/glob core/dates
-core/query: core core/calc core/calc/forecast core/dates core/filter core/glob
+core/query: core core/calc core/calc/forecast core/cells core/dates core/filter core/glob
 core/network: core core/auth core/command core/line
 core/line: core core/calc core/command core/dates core/glob
 core/chart: core core/calc
 core/console: core
 core/sql/parse: core/sql/ast
-core/sql/plan: core core/dates core/filter core/sql/ast
-core/sql/exec: core core/calc core/dates core/sql/plan
-core/sql: core core/sql/ast core/sql/parse core/sql/plan core/sql/exec
-core/api: core core/auth core/chart core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/webhook
+core/sql/column: core core/calc core/dates
+core/sql/expr: core core/calc core/dates core/sql/ast core/sql/column
+core/sql/plan: core core/dates core/filter core/glob core/sql/ast core/sql/column core/sql/expr
+core/sql/exec: core core/calc core/dates core/glob core/sql/ast core/sql/column core/sql/expr core/sql/plan
+core/sql/format: core core/calc core/cells core/dates core/sql/column
+core/sql: core core/calc core/command core/dates core/filter core/glob core/sql/ast core/sql/parse core/sql/column core/sql/expr core/sql/plan core/sql/exec
+core/api: core core/auth core/cells core/chart core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/sql/column core/sql/format core/webhook
 storage/journal storage/index storage/table storage/sealed: storage/vfs
 storage/events: core storage/vfs storage/sealed
 storage/samples: core storage/vfs storage/chunk storage/sealed

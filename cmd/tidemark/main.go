@@ -32,6 +32,7 @@ type commands struct {
 	Backup  backupCmd  `cmd:"" help:"Copy the database while it runs; into an earlier backup only what is new."`
 	Restore restoreCmd `cmd:"" help:"Make a data directory of a backup."`
 	Compact compactCmd `cmd:"" help:"Write what is in memory to files and merge the files, now."`
+	SQL     sqlCmd     `cmd:"" name:"sql" help:"Ask a running server in SQL, at the command line or in a shell."`
 	Rules   rulesCmd   `cmd:"" help:"Work with rules."`
 	Plugin  pluginCmd  `cmd:"" help:"Work with plugins."`
 	User    userCmd    `cmd:"" help:"Work with users, user groups and tokens of a running server."`

@@ -25,6 +25,7 @@ import (
 	"github.com/tidemark-db/tidemark/core/ingest"
 	"github.com/tidemark-db/tidemark/core/network"
 	"github.com/tidemark-db/tidemark/core/selfmetrics"
+	"github.com/tidemark-db/tidemark/core/sql"
 	"github.com/tidemark-db/tidemark/rules"
 	"github.com/tidemark-db/tidemark/rules/outbox"
 	"github.com/tidemark-db/tidemark/storage"
@@ -129,6 +130,7 @@ func serve(ctx context.Context, c Config) (err error) {
 		Ingest: pipe, Reader: meters.reads, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
 		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Calendars: days.list, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs, Spool: store.uploads,
 		Storage: storageDoor{db, c.BackupDir}, BackupDir: c.BackupDir,
+		SQL: openSQL(c, sql.Options{Reader: meters.reads, Catalog: db, Metadata: db, Ingest: pipe, Alerts: engine, Clock: clock, Calendars: days.list, Log: log}),
 		Limits: c.limits(), Health: healthOf(store.report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})
@@ -204,7 +206,7 @@ func reloads(c Config, engine *rules.Engine, configs *parserConfigs, ports *netw
 func (c *Config) limits() api.Limits {
 	return api.Limits{Body: c.BodyBytes, Bodies: c.BodiesBytes, UserBodies: c.UserBodies, Upload: c.UploadBytes, UploadIdle: c.UploadIdle, UploadRate: c.UploadRate, UploadFiles: int(c.UploadFiles),
 		UploadQueue: int(c.UploadQueue), UploadSpool: c.UploadSpool, UploadResults: int(c.UploadResults), Portals: int(c.PortalsAtOnce), Response: int(c.ResponseBytes), Records: int(c.Records),
-		Forecast: int(c.Forecast), Samples: int(c.HeldSamples), Queries: int(c.QueriedSamples), Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime}
+		Forecast: int(c.Forecast), Samples: int(c.HeldSamples), Queries: int(c.QueriedSamples), Rejects: int(c.Rejects), Line: int(c.LineBytes), Depth: int(c.JSONDepth), Time: c.RequestTime, Idle: c.AnswerIdle}
 }
 
 // webServer returns the server of the interface and the listeners that it serves.

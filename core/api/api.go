@@ -37,6 +37,7 @@ type Deps struct {
 	Catalog core.Catalog
 	Users   *auth.Service
 	Alerts  core.OpenAlerts  // optional
+	SQL     SQL              // optional
 	Parser  core.Parser      // optional
 	Markers *command.Markers // shared with the other doors of text commands; nil = of this one alone
 

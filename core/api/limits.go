@@ -47,6 +47,8 @@ type Limits struct {
 	Depth int
 	// "limits.response": bytes of one answer, which is built as a whole before it is sent. Default 256 MiB.
 	Response int
+	// "limits.idle": how long a client may take for 64 KiB of a result that is streamed to it. Default 2 min.
+	Idle time.Duration
 	// "limits.rejects": rejected lines that an upload lists; more are counted. Default 100.
 	Rejects int
 	// "limits.time": how long a request may read and evaluate what it asks for. Streams have no such limit, and a write that was decoded is
@@ -73,6 +75,7 @@ func (l *Limits) setDefaults() {
 	defaultTo(&l.Line, 4*131072)
 	defaultTo(&l.Depth, 64)
 	defaultTo(&l.Response, 256<<20)
+	defaultTo(&l.Idle, 2*time.Minute)
 	defaultTo(&l.Rejects, 100)
 	defaultTo(&l.Time, 30*time.Second)
 }

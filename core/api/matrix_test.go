@@ -75,8 +75,8 @@ POST /query | anybody
 
 GET /api/sql | API_DATA_READ
 POST /api/sql | API_DATA_READ
-GET /api/sql/meta | API_DATA_READ
-POST /api/sql/meta | API_DATA_READ
+GET /api/sql/meta | anybody
+POST /api/sql/meta | anybody
 GET /api/sql/cancel | API_DATA_READ
 POST /api/sql/cancel | API_DATA_READ
 GET /api/sql/series | API_DATA_READ

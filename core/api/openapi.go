@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -96,10 +95,6 @@ func (op *operation) describe(rt *route, tag string, components map[string]json.
 	if op.body != "" {
 		object["requestBody"] = map[string]any{"required": true, "content": contentOf(op.body)}
 	}
-	if unbuilt(rt) {
-		responses["501"] = reference("responses", "unbuilt")
-		return object
-	}
 	status := op.status
 	if status == 0 {
 		status = 200
@@ -110,11 +105,6 @@ func (op *operation) describe(rt *route, tag string, components map[string]json.
 		responses[code] = answerOf("Another answer.", kind)
 	}
 	return object
-}
-
-// unbuilt reports whether a route is a part that answers 501.
-func unbuilt(rt *route) bool {
-	return reflect.ValueOf(rt.handle).Pointer() == reflect.ValueOf((*call).missing).Pointer()
 }
 
 // needs says in a sentence what a role asks for.

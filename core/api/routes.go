@@ -79,14 +79,14 @@ func (s *Server) routes() []route {
 		{get, influxQueryPath, core.Authenticated, (*call).influxQuery},
 		{post, influxQueryPath, core.Authenticated, (*call).influxQuery},
 
-		{get, "/api/sql", core.DataRead, (*call).missing},
-		{post, "/api/sql", core.DataRead, (*call).missing},
-		{get, "/api/sql/meta", core.DataRead, (*call).missing},
-		{post, "/api/sql/meta", core.DataRead, (*call).missing},
-		{get, "/api/sql/cancel", core.DataRead, (*call).missing},
-		{post, "/api/sql/cancel", core.DataRead, (*call).missing},
-		{get, "/api/sql/series", core.DataRead, (*call).missing},
-		{post, "/api/sql/series", core.DataRead, (*call).missing},
+		{get, "/api/sql", core.DataRead, (*call).sql},
+		{post, "/api/sql", core.DataRead, (*call).sql},
+		{get, "/api/sql/meta", core.Authenticated, (*call).sqlMeta},
+		{post, "/api/sql/meta", core.Authenticated, (*call).sqlMeta},
+		{get, "/api/sql/cancel", core.DataRead, (*call).sqlCancel},
+		{post, "/api/sql/cancel", core.DataRead, (*call).sqlCancel},
+		{get, "/api/sql/series", core.DataRead, (*call).sqlSeries},
+		{post, "/api/sql/series", core.DataRead, (*call).sqlSeries},
 
 		{get, "/api/v1/metrics", core.MetaRead, (*call).metricList},
 		{get, "/api/v1/metrics/:metric", core.MetaRead, (*call).metricGet},
@@ -178,7 +178,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// missing answers for a part of the interface that is not built.
+// missing answers for a part of the interface that this server does not have.
 func (c *call) missing() error {
 	return core.Errorf(core.Unimplemented, "not implemented: %s %s", c.r.Method, c.r.URL.Path)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-db/tidemark/core/auth"
 	"github.com/tidemark-db/tidemark/core/ingest"
 	"github.com/tidemark-db/tidemark/core/memstore"
+	"github.com/tidemark-db/tidemark/core/sql"
 )
 
 // world is a server over a log in memory, the real pipeline and the oracle store, with a clock that stands still until it is set.
@@ -75,6 +76,7 @@ func newWorld(t testing.TB, limits Limits) *world {
 	pipe := ingest.New(w.log, w.store, ingest.Options{Now: w.clock})
 	w.server = New(Deps{
 		Ingest: pipe, Reader: w.store, Catalog: w.store, Metadata: w.store, Users: auth.New(w.store, pipe, auth.Options{Clock: w.clock}),
+		SQL:    sql.New(sql.Options{Reader: w.store, Catalog: w.store, Metadata: w.store, Ingest: pipe, Alerts: w.alerts, Clock: w.clock}),
 		Alerts: w.alerts, Parser: losingParser{w.clock}, Clock: w.clock, Limits: limits, Portals: testPortals, ParserConfigs: testConfigs{}, Spool: newMemorySpool(), Storage: &testStorage{}, BackupDir: "/backups",
 		Log:     slog.New(slog.NewTextHandler(w.logged, nil)),
 		Version: "1.2.3", Revision: "10203", Hostname: "edge-1", URL: "http://edge-1:8088",
