@@ -33,7 +33,7 @@ const (
 )
 
 // folders are the clients, in the order they run: the one that sends nonsense comes last.
-var folders = []string{"python", "java", "node", "libraries", "telegraf", "statsd", "collectd", "nmon", "streams", "schemathesis"}
+var folders = []string{"python", "java", "jdbc", "node", "libraries", "telegraf", "statsd", "collectd", "nmon", "streams", "schemathesis"}
 
 // tally counts checks.
 type tally struct{ passed, failed, skipped int }
