@@ -41,8 +41,8 @@ check: warm ## vet, format, race detector and invariants, 32-bit, import policy,
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./wasm/guest ./plugins/...
 	GOOS=darwin $(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./storage/... ./wasm/...
-	CGO_ENABLED=1 TIDEMARK_CRASH_SEEDS=100 $(GO) test -race -tags invariants -timeout 15m ./...
-	GOARCH=386 TIDEMARK_CRASH_SEEDS=100 $(GO) test ./core/... ./storage/... ./rules/... ./wasm/... ./plugins/...
+	CGO_ENABLED=1 TIDEMARK_CRASH_SEEDS=100 TIDEMARK_SQL_ROUNDS=200 $(GO) test -race -tags invariants -timeout 15m ./...
+	GOARCH=386 TIDEMARK_CRASH_SEEDS=100 TIDEMARK_SQL_ROUNDS=200 $(GO) test ./core/... ./storage/... ./rules/... ./wasm/... ./plugins/...
 	$(GO) test -count=1 -run 'TestImportPolicy|TestNamesInDocsExist|TestPackagesHaveDocs' ./cmd/tidemark
 
 # An emulator takes some fifteen times as long: few seeds, coarse steps, and without the tests that take minutes. Tests of deadlines give plugins less
@@ -81,6 +81,10 @@ soak: ## random load on the storage engine under the race detector for SOAK (10m
 	TIDEMARK_HISTORY_FACTOR=100 $(GO) test -count=1 -timeout 60m -run 'TestMovingHistories' ./storage
 	TIDEMARK_FLIP_STEP=7 TIDEMARK_FAULT_STEP=1 $(GO) test -count=1 -timeout 60m -run 'TestBitFlips|TestFaultsWhileMoving' ./storage
 
+ROUNDS ?= 100000
+random-sql: ## ROUNDS (100,000) random queries against an evaluation that is slow and obvious
+	TIDEMARK_SQL_ROUNDS=$(ROUNDS) $(GO) test -count=1 -timeout 60m -run 'TestRandomQueries' ./core/sql
+
 clients: warm ## run real clients against the server: Java, Python, Node, Telegraf, StatsD, collectd and more; what cannot be installed is skipped
 	$(GO) run ./examples/clients -server $(BIN)
 
@@ -95,4 +99,4 @@ clean: ## remove what was built, not your data
 	rm -rf bin .cache plugins/dist/*.wasm
 
 
-.PHONY: warm help run build plugins test check cross fuzz crash soak clients bench bench-peers clean
+.PHONY: warm help run build plugins test check cross fuzz crash soak random-sql clients bench bench-peers clean

@@ -101,9 +101,9 @@ type Config struct {
 	SQLLength  int64
 	SQLLikes   int64
 
-	Versions       int64 // of an entity
-	InsertTime     bool
-	MessageTTL     int64 // seconds
+	Versions   int64 // of an entity
+	InsertTime bool
+	MessageTTL int64 // seconds
 
 	Synonyms search.Synonyms
 	Calendar string // key of the default workday calendar

@@ -130,7 +130,7 @@ func serve(ctx context.Context, c Config) (err error) {
 		Ingest: pipe, Reader: meters.reads, Catalog: db, Metadata: db, HideInsertTime: !c.InsertTime, Users: users, Alerts: engine, Parser: parsers, Clock: clock, Zone: c.Zone, Log: log,
 		DeadLetterBytes: c.DeadLettersBytes, Synonyms: c.Synonyms, Calendars: days.list, Markers: ports.markers, Foreign: c.foreign(), Portals: pages.list, ParserConfigs: configs, Spool: store.uploads,
 		Storage: storageDoor{db, c.BackupDir}, BackupDir: c.BackupDir,
-		SQL: openSQL(c, sql.Options{Reader: meters.reads, Catalog: db, Metadata: db, Ingest: pipe, Alerts: engine, Clock: clock, Calendars: days.list, Log: log}),
+		SQL:    openSQL(c, sql.Options{Reader: meters.reads, Catalog: db, Metadata: db, Ingest: pipe, Alerts: engine, Clock: clock, Calendars: days.list, Log: log}),
 		Limits: c.limits(), Health: healthOf(store.report, engine, host), Metrics: func(w io.Writer) { metrics.WriteProcessMetrics(w); meters.prometheus(w); ports.prometheus(w) }, SelfMetrics: self.Readings,
 		Version: version, Revision: revision(), Hostname: hostname(), URL: serverURL(c, listener),
 	})

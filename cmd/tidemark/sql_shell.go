@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -196,7 +197,7 @@ type completer struct {
 
 // sqlWords are the keywords that are worth completing.
 var sqlWords = strings.Fields(`SELECT DISTINCT FROM WHERE AND OR NOT IN LIKE REGEX BETWEEN IS NULL GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET WITH INTERPOLATE ROW_NUMBER LAST_TIME
-TIMEZONE WORKDAY_CALENDAR JOIN USING ENTITY FULL OUTER ON CASE WHEN THEN ELSE END CAST AS PERIOD INSERT INTO VALUES UPDATE SET DELETE EXPLAIN LINEAR PREVIOUS NEXT VALUE EXTEND
+TIMEZONE WORKDAY_CALENDAR JOIN USING ENTITY FULL OUTER ON CASE WHEN THEN ELSE END CAST AS PERIOD INSERT INTO VALUES UPDATE SET DELETE EXPLAIN LINEAR PREVIOUS NEXT EXTEND
 MINUTE HOUR DAY WEEK MONTH QUARTER YEAR now current_day previous_day current_hour current_month datetime value text entity.label entity.tags metric.name tags.
 atsd_series atsd_entity atsd_metric atsd_message atsd_property atsd_alert_history`)
 
@@ -242,7 +243,7 @@ func (c *completer) step(line string, pos int) (string, int, bool) {
 	return cycle.line, cycle.pos, true
 }
 
-// candidates are the words that begin with prefix, ignoring case.
+// candidates are the words that begin with prefix, ignoring case. A name that needs quotes is found with and without them, and comes with them.
 func (c *completer) candidates(prefix string) []string {
 	if c.words == nil {
 		c.words = slices.Clone(sqlWords)
@@ -252,22 +253,31 @@ func (c *completer) candidates(prefix string) []string {
 		names, err := c.client.metrics()
 		if err == nil { // without the server there are still the keywords
 			for _, name := range names {
-				if strings.ContainsAny(name, "-:/+* ,'") {
+				if !plainName.MatchString(name) {
 					name = `"` + name + `"`
 				}
 				c.words = append(c.words, name)
 			}
 		}
 	}
+	bare := strings.TrimPrefix(prefix, `"`)
 	var found []string
 	for _, w := range c.words {
-		if len(w) >= len(prefix) && strings.EqualFold(w[:len(prefix)], prefix) {
-			found = append(found, w)
+		name := strings.TrimPrefix(w, `"`)
+		if len(name) < len(bare) || !strings.EqualFold(name[:len(bare)], bare) {
+			continue
 		}
+		if bare != prefix && name == w {
+			w = `"` + name + `"`
+		}
+		found = append(found, w)
 	}
 	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })
 	return slices.Compact(found)
 }
+
+// plainName is a metric that stands in a statement without quotes.
+var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$`)
 
 // commonPrefix ignores case and returns it as the first word has it.
 func commonPrefix(words []string) string {
