@@ -225,4 +225,7 @@ type Block struct {
 	Texts    []TextAt
 	Decimals []DecimalAt
 	Versions []VersionAt
+
+	// Places, when not 0, is one more than k where every value is the double nearest to i/10^k, with a whole number i below 2^31; none is NaN.
+	Places int8
 }

@@ -118,6 +118,8 @@ type Stats struct {
 type Piece struct {
 	Stats *Stats                 // of all samples of the piece; nil: not known
 	Rows  func() (*Block, error) // without key; valid until the next piece
+	// Values are those of Rows alone, for those who need no more; nil: to read them is not cheaper.
+	Values func() ([]float64, error)
 }
 
 // Parallel is an optional ability of a Reader: to read several series at once.

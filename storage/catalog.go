@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/json"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -12,21 +13,25 @@ import (
 	"github.com/tidemark-db/tidemark/storage/table"
 )
 
-// catalog holds all documents, and those that every record asks about in decoded form as well.
+// catalog holds all documents, and those that every record asks about at hand as well: metrics and entities packed, groups and collections decoded.
 type catalog struct {
 	documents *table.Table // see documentKey
 	versions  int          // of an entity that are kept
 
-	metricNames names[metric] // of those that have a document
-	entityNames names[entity]
+	metricNames sorted[metric] // those that have a document, by name
+	entityNames sorted[entity]
+
+	packing     packing // the appender's
+	hotMetrics  hot[packedMetric, core.Metric]
+	hotEntities hot[packedEntity, core.Entity]
 
 	touched []touched    // what freezeNewest takes; the appender's
 	saving  []touched    // what writeNewest is to save; the worker's
 	saved   *table.Table // times of newest samples; the worker's
 
-	mu          sync.RWMutex // guards the maps; the values are replaced, never changed
-	metrics     map[string]*metric
-	entities    map[string]*entity
+	mu          sync.RWMutex // guards the tables and the maps; values of maps are replaced, never changed
+	metrics     nameTable[metric]
+	entities    nameTable[entity]
 	groups      map[string]*group
 	collections map[string][]string
 
@@ -36,14 +41,16 @@ type catalog struct {
 }
 
 // metric and entity outlive their documents as long as a series refers to them; doc is nil while there is no document. Only the appender writes
-// doc, so only it may read it without loading.
+// doc, so only it may read it without loading. A rename makes another one of each.
 type metric struct {
-	doc    atomic.Pointer[core.Metric]
+	name   string
+	doc    atomic.Pointer[packedMetric]
 	newest newest
 }
 
 type entity struct {
-	doc    atomic.Pointer[core.Entity]
+	name   string
+	doc    atomic.Pointer[packedEntity]
 	past   superseded // versions before the one in doc
 	newest newest
 }
@@ -61,55 +68,80 @@ type group struct {
 }
 
 func newCatalog() *catalog {
-	return &catalog{documents: table.New(table.Options{}), versions: core.MaxEntityVersions, metricNames: newNames[metric](), entityNames: newNames[entity](),
-		saved: table.New(table.Options{CacheBytes: 1}), metrics: map[string]*metric{}, entities: map[string]*entity{}, groups: map[string]*group{},
-		collections: map[string][]string{}}
+	return &catalog{documents: table.New(table.Options{}), versions: core.MaxEntityVersions,
+		metricNames: sorted[metric]{compare: func(a, b *metric) int { return strings.Compare(a.name, b.name) }},
+		entityNames: sorted[entity]{compare: func(a, b *entity) int { return strings.Compare(a.name, b.name) }},
+		hotMetrics:  hot[packedMetric, core.Metric]{seed: maphash.MakeSeed()},
+		hotEntities: hot[packedEntity, core.Entity]{seed: maphash.MakeSeed()},
+		saved:       table.New(table.Options{CacheBytes: 1}),
+		metrics:     newNameTable(func(m *metric) string { return m.name }),
+		entities:    newNameTable(func(e *entity) string { return e.name }),
+		groups:      map[string]*group{}, collections: map[string][]string{}}
 }
 
 // metric returns the metric of a name, made on the first call.
 func (c *catalog) metric(name string) *metric {
-	return findOrMake(&c.mu, c.metrics, name)
+	m := c.lookupMetric(name)
+	if m == nil { // only the appender makes one, so nobody else has made it meanwhile
+		m = c.newMetric(name)
+	}
+	return m
+}
+
+// newMetric makes the metric of a name, in the place of the one that has it.
+func (c *catalog) newMetric(name string) *metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.metrics.next()
+	m.name = c.packing.texts.keep(name)
+	c.metrics.put()
+	return m
 }
 
 func (c *catalog) entity(name string) *entity {
-	return findOrMake(&c.mu, c.entities, name)
+	e := c.lookupEntity(name)
+	if e == nil {
+		e = c.newEntity(name)
+	}
+	return e
 }
 
-func findOrMake[T any](mu *sync.RWMutex, m map[string]*T, name string) *T {
-	mu.RLock()
-	one := m[name]
-	mu.RUnlock()
-	if one == nil { // only the appender makes one, so nobody else has made it meanwhile
-		one = new(T)
-		mu.Lock()
-		m[strings.Clone(name)] = one
-		mu.Unlock()
-	}
-	return one
+func (c *catalog) newEntity(name string) *entity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entities.next()
+	e.name = c.packing.texts.keep(name)
+	c.entities.put()
+	return e
 }
 
 func (c *catalog) findMetric(name string) (core.Metric, bool) {
-	c.mu.RLock()
-	m := c.metrics[name]
-	c.mu.RUnlock()
-	if m != nil {
+	if m := c.lookupMetric(name); m != nil {
 		if doc := m.doc.Load(); doc != nil {
-			return *doc, true
+			return c.unpackMetric(m, doc), true
 		}
 	}
 	return core.Metric{Name: name}, false
 }
 
+// unpackMetric returns the document of m, which is that of a packed one.
+func (c *catalog) unpackMetric(m *metric, doc *packedMetric) core.Metric {
+	if doc.text == "" {
+		return doc.unpack(m.name)
+	}
+	return *c.hotMetrics.get(m.name, doc, (*packedMetric).unpack)
+}
+
 func (c *catalog) lookupMetric(name string) *metric {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.metrics[name]
+	return c.metrics.find(name)
 }
 
 func (c *catalog) lookupEntity(name string) *entity {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.entities[name]
+	return c.entities.find(name)
 }
 
 func (c *catalog) collection(name string) []string {
@@ -121,7 +153,10 @@ func (c *catalog) collection(name string) []string {
 func (c *catalog) findEntity(name string) (core.Entity, bool) {
 	if e := c.lookupEntity(name); e != nil {
 		if doc := e.doc.Load(); doc != nil {
-			return *doc, true
+			if doc.more == nil {
+				return doc.unpack(e.name), true
+			}
+			return *c.hotEntities.get(e.name, doc, (*packedEntity).unpack), true
 		}
 	}
 	return core.Entity{Name: name}, false
@@ -134,16 +169,16 @@ func (c *catalog) findGroup(name string) *group {
 }
 
 // ensureMetric makes the document of a metric as its first sample does: a sample with version fields makes a versioned one.
-func (c *catalog) ensureMetric(m *metric, name string, versioned versioning, now core.Time) {
+func (c *catalog) ensureMetric(m *metric, versioned versioning, now core.Time) {
 	if m.doc.Load() != nil {
 		return
 	}
-	doc := core.NewMetric(strings.Clone(name), now)
+	doc := core.NewMetric(m.name, now)
 	doc.Versioned = versioned == isVersioned
 	body, _ := json.Marshal(doc) // plain struct: cannot fail
-	m.doc.Store(&doc)
-	c.metricNames.put(&named[metric]{doc.Name, m})
-	c.store(core.DocMetric, doc.Name, body)
+	m.doc.Store(c.packing.metric(&doc, sideBySide))
+	c.metricNames.put(m)
+	c.store(core.DocMetric, m.name, body)
 }
 
 // versioning says whether a sample carries version fields.
@@ -154,15 +189,15 @@ const (
 	isVersioned
 )
 
-func (c *catalog) ensureEntity(e *entity, name string, now core.Time) {
+func (c *catalog) ensureEntity(e *entity, now core.Time) {
 	if e.doc.Load() != nil {
 		return
 	}
-	doc := core.NewEntity(strings.Clone(name), now)
+	doc := core.NewEntity(e.name, now)
 	body, _ := json.Marshal(doc) // plain struct: cannot fail
-	e.doc.Store(&doc)
-	c.entityNames.put(&named[entity]{doc.Name, e})
-	c.store(core.DocEntity, doc.Name, body)
+	e.doc.Store(c.packing.entity(&doc, nil, sideBySide))
+	c.entityNames.put(e)
+	c.store(core.DocEntity, e.name, body)
 }
 
 // check reports whether all changes can be applied, one after the other, without applying one: a batch is taken whole or not at all.
@@ -237,29 +272,29 @@ func (c *catalog) apply(change core.DocChange, now core.Time) (deleted bool, err
 func (c *catalog) publish(kind core.DocKind, key string, decoded any) {
 	switch kind {
 	case core.DocMetric:
-		doc, _ := decoded.(*core.Metric)
 		m := c.metric(key)
-		m.doc.Store(doc)
-		if doc != nil {
-			c.metricNames.put(&named[metric]{key, m})
+		if doc, _ := decoded.(*core.Metric); doc != nil {
+			m.doc.Store(c.packing.metric(doc, alone))
+			c.metricNames.put(m)
 		} else {
-			c.metricNames.remove(&named[metric]{name: key})
+			m.doc.Store(nil)
+			c.metricNames.remove(m)
 		}
 	case core.DocEntity:
-		doc, _ := decoded.(*core.Entity)
 		e := c.entity(key)
-		switch old := e.doc.Load(); {
-		case doc == nil:
+		doc, _ := decoded.(*core.Entity)
+		if doc == nil {
 			c.forgetPast(e, key)
-		case old != nil && old.VersionDate() != doc.VersionDate():
-			c.supersede(e, key, old)
+			e.doc.Store(nil)
+			c.entityNames.remove(e)
+			return
 		}
-		e.doc.Store(doc)
-		if doc != nil {
-			c.entityNames.put(&named[entity]{key, e})
-		} else {
-			c.entityNames.remove(&named[entity]{name: key})
+		if old := e.doc.Load(); old != nil && old.versionDate() != doc.VersionDate() {
+			before := old.unpack(key)
+			c.supersede(e, key, &before)
 		}
+		e.doc.Store(c.packing.entity(doc, core.TagsOf(doc.Tags), alone))
+		c.entityNames.put(e)
 	case core.DocGroup:
 		c.mu.Lock()
 		defer c.mu.Unlock()

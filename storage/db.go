@@ -110,12 +110,18 @@ func (db *DB) recover() (report Report, err error) {
 	if db.packer, err = newPacker(); err != nil {
 		return report, err
 	}
-	if err := db.openFiles(&report); err != nil {
+	files, err := db.openFiles(&report)
+	if err != nil {
 		return report, errors.Join(err, db.closeFiles())
 	}
-	var found journal.Recovery
-	if db.journal, found, err = journal.Open(db.fs, filepath.Join(db.dir, journalDir), db.opts.journal()); err != nil {
+	// Until here nothing was changed, and the journal changes nothing before it has seen that all of its records can be read.
+	opts, found := db.opts.journal(), journal.Recovery{}
+	opts.Accept = acceptFrom(files.manifest.Position + 1)
+	if db.journal, found, err = journal.Open(db.fs, filepath.Join(db.dir, journalDir), opts); err != nil {
 		return report, errors.Join(fmt.Errorf("storage: %w", err), db.closeFiles())
+	}
+	if err := db.settleFiles(files, &report); err != nil {
+		return report, errors.Join(err, db.journal.Close(context.Background()), db.closeFiles())
 	}
 	report.addJournal(found)
 	if err := db.replay(&report); err != nil {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
 // decodeRecord is the inverse of encoder.encode. The batch's strings share one copy of the body, nothing of it points into payload. Whatever the
@@ -30,7 +31,7 @@ func (p *packer) decodeRecord(payload []byte) (*core.Batch, error) {
 func (d *decoder) batch(b *core.Batch) error {
 	parts := d.uvarint()
 	if parts >= partsEnd {
-		d.fail("unknown parts %#x", parts)
+		d.err, d.rest = &laterRecord{VersionError: vfs.VersionError{Found: uint32(min(parts, math.MaxUint32)), Known: partsEnd - 1}, what: "parts"}, ""
 	}
 	b.Origin = d.origin()
 	for _, part := range [...]struct {

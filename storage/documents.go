@@ -3,7 +3,6 @@ package storage
 import (
 	"bytes"
 	"iter"
-	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
 )
@@ -62,7 +61,7 @@ func (c *catalog) only(kind core.DocKind, key string) iter.Seq2[*core.Document, 
 	}
 }
 
-// load makes the decoded forms from the table. What cannot be read is reported and passed over.
+// load makes what is at hand from the table. What cannot be read is reported and passed over.
 func (c *catalog) load(report *Report) {
 	for e, err := range c.documents.Ascend(nil, nil) {
 		if err == nil {
@@ -84,6 +83,12 @@ func (c *catalog) loadDocument(key, body []byte) error {
 	if kind == pastKind {
 		return c.loadPast(string(rest))
 	}
+	switch kind {
+	case core.DocEntity:
+		return c.loadEntity(shared(rest), body)
+	case core.DocMetric:
+		return c.loadMetric(shared(rest), body)
+	}
 	decoded, err := decodeBody(kind, string(rest), body)
 	if err != nil || decoded == nil {
 		return err
@@ -92,27 +97,34 @@ func (c *catalog) loadDocument(key, body []byte) error {
 	return nil
 }
 
-// named is an element of a list by name.
-type named[T any] struct {
-	name string
-	of   *T
-}
-
-// names is a list of what has a document.
-type names[T any] struct{ sorted[named[T]] }
-
-func newNames[T any]() names[T] {
-	return names[T]{sorted[named[T]]{compare: func(a, b *named[T]) int { return strings.Compare(a.name, b.name) }}}
-}
-
-// selected yields the element of a name, or all.
-func (n *names[T]) selected(q core.MetaQuery) iter.Seq[*named[T]] {
-	if q.Name == "" {
-		return n.all()
-	}
-	return func(yield func(*named[T]) bool) {
-		if one := n.get(&named[T]{name: q.Name}); one != nil {
-			yield(one)
+// loadEntity packs an entity without making a document of it, if it can: there may be a million. The name is copied.
+func (c *catalog) loadEntity(name string, body []byte) error {
+	doc, tags, ok := scanEntity(shared(body), c.packing.tags)
+	if c.packing.tags = tags; !ok {
+		decoded, err := decodeBody(core.DocEntity, name, body)
+		if err != nil {
+			return err
 		}
+		doc = *decoded.(*core.Entity)
+		tags = core.TagsOf(doc.Tags)
 	}
+	e := c.entity(name)
+	e.doc.Store(c.packing.entity(&doc, tags, sideBySide))
+	c.entityNames.put(e)
+	return nil
+}
+
+func (c *catalog) loadMetric(name string, body []byte) error {
+	doc, ok := scanMetric(shared(body))
+	if !ok {
+		decoded, err := decodeBody(core.DocMetric, name, body)
+		if err != nil {
+			return err
+		}
+		doc = *decoded.(*core.Metric)
+	}
+	m := c.metric(name)
+	m.doc.Store(c.packing.metric(&doc, sideBySide))
+	c.metricNames.put(m)
+	return nil
 }

@@ -189,23 +189,23 @@ func dumpMessages(d dumping, path string) error {
 
 // describe returns the text of a frame's payload.
 func describe(p *packer, f journal.Frame) (string, error) {
-	switch f.Kind {
-	case frameReserve:
+	if err := laterThan(f); err != nil {
+		return "", err
+	}
+	if f.Kind == frameReserve {
 		limit := reservedBy(f)
 		if limit == 0 {
 			return "", malformed("reserve frame of %d bytes", len(f.Payload))
 		}
 		return fmt.Sprintf("reserve up to %d", limit), nil
-	case frameBatch:
-		b, err := p.decodeRecord(f.Payload)
-		if err != nil {
-			return "", err
-		}
-		d := dump{}
-		d.batch(b)
-		return d.String(), nil
 	}
-	return "", malformed("frame of kind %d", f.Kind)
+	b, err := p.decodeRecord(f.Payload)
+	if err != nil {
+		return "", err
+	}
+	d := dump{}
+	d.batch(b)
+	return d.String(), nil
 }
 
 // dump writes a batch as indented lines, in the order of the record.

@@ -16,15 +16,24 @@ import (
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
-// openFiles reads the manifest, opens the files it names, and removes those that it does not name. A file that cannot be used is set aside and reported:
-// the server starts without it.
-func (db *DB) openFiles(report *Report) error {
+// foundFiles is what openFiles found and settleFiles has to set right.
+type foundFiles struct {
+	manifest manifest
+	none     bool        // it is damaged, and so is its copy: nothing is in use
+	lost     []fileEntry // that cannot be used
+}
+
+// openFiles reads the manifest and opens the files it names. It changes nothing, as the rest of the directory may turn out to be of a later release.
+func (db *DB) openFiles(report *Report) (o foundFiles, err error) {
 	if err := db.fs.MkdirAll(filepath.Join(db.dir, dataDir)); err != nil {
-		return fmt.Errorf("storage: make %s: %w", dataDir, err)
+		return o, fmt.Errorf("storage: make %s: %w", dataDir, err)
 	}
 	m, err := db.findManifest(report)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, errNoManifest):
+		o.none = true
+	case err != nil:
+		return o, err
 	}
 	m.Files = db.identify(m.Files, report)
 	db.flusher.manifest = m
@@ -32,18 +41,29 @@ func (db *DB) openFiles(report *Report) error {
 	db.state = newState(db.opts, m)
 	db.world = world{state: db.state, zone: db.opts.Zone, now: db.opts.Now}
 	db.flusher.shelves = db.state.shelves(db)
-	var lost []fileEntry
 	for _, e := range m.Files {
 		err := db.openFile(e)
-		if isLater(err) { // nothing was changed yet
-			return fmt.Errorf("storage: %w", err)
+		if isLater(err) {
+			return o, fmt.Errorf("storage: %w", err)
 		}
 		if err != nil {
-			lost = append(lost, e)
+			o.lost = append(o.lost, e)
 			report.addDamage(err.Error())
 		}
 	}
-	for _, e := range lost {
+	o.manifest = m
+	return o, nil
+}
+
+// settleFiles sets aside, and reports, what cannot be used: the server starts without it. It removes files that the manifest does not name, and completes the state.
+func (db *DB) settleFiles(o foundFiles, report *Report) error {
+	m := o.manifest
+	if o.none {
+		if err := db.setAside(); err != nil {
+			return err
+		}
+	}
+	for _, e := range o.lost {
 		if e.Kind == kindIndex {
 			m.Unknown = m.NextSeries
 			db.flusher.manifest.Unknown = m.Unknown
@@ -60,7 +80,7 @@ func (db *DB) openFiles(report *Report) error {
 	db.sweepFiles(m, report)
 	db.reread(&m, report)
 	db.disk.count(&m)
-	report.Files = len(m.Files) - len(lost)
+	report.Files = len(m.Files) - len(o.lost)
 	return db.state.load(report)
 }
 
@@ -179,7 +199,10 @@ func (db *DB) sweepFiles(m manifest, report *Report) {
 	}
 }
 
-// findManifest reads the manifest, or its copy when it is damaged. When both are, there is no telling which files belong together: all are set aside.
+// errNoManifest says that the manifest and its copy are damaged.
+var errNoManifest = errors.New("storage: no manifest can be read")
+
+// findManifest reads the manifest, or its copy when it is damaged. When both are, there is no telling which files belong together: errNoManifest, and all are to be set aside.
 func (db *DB) findManifest(report *Report) (manifest, error) {
 	m, err := readManifest(db.fs, db.dir, manifestFile)
 	if err == nil {
@@ -201,7 +224,7 @@ func (db *DB) findManifest(report *Report) (manifest, error) {
 		return m, copyErr
 	}
 	report.addDamage(fmt.Sprintf("%v, and so is its copy: all files are set aside", err))
-	return m, db.setAside()
+	return m, errNoManifest
 }
 
 // sameBody reports whether a manifest of a later version has the body of its copy: then it is only its version that is damaged.

@@ -41,7 +41,7 @@ func (w *world) expressed(g *group, name string, depth int) bool {
 		return false
 	}
 	before := g.foreign.Load()
-	match, err := expr.Match(filter.EntityEnv{Entity: doc})
+	match, err := expr.Match(filter.EntityEnv{Entity: w.catalog.hotEntities.get(e.name, doc, (*packedEntity).unpack)})
 	match = match && err == nil
 	if g.foreign.Load() == before {
 		w.catalog.decisions.put(g, e, decision{doc, match})
@@ -119,7 +119,7 @@ type decided struct {
 }
 
 type decision struct {
-	doc *core.Entity
+	doc *packedEntity
 	yes bool
 }
 
@@ -127,7 +127,7 @@ type decision struct {
 const maxDecisions = 1 << 17
 
 // get returns the decision on an entity whose document is doc.
-func (d *decisions) get(g *group, e *entity, doc *core.Entity) (yes, known bool) {
+func (d *decisions) get(g *group, e *entity, doc *packedEntity) (yes, known bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	one, ok := d.known[decided{g, e}]

@@ -10,26 +10,40 @@ import (
 
 // Metrics implements core.Metadata.
 func (db *DB) Metrics(ctx context.Context, q core.MetaQuery) iter.Seq2[core.MetricInfo, error] {
-	return scan(ctx, sound(db.catalog.metricNames.selected(q)), 0, func(n *named[metric]) (core.MetricInfo, verdict, error) {
-		doc := n.of.doc.Load()
-		if doc == nil { // deleted since the list was read
+	return scan(ctx, sound(selected(&db.catalog.metricNames, q, &metric{name: q.Name})), 0, func(m *metric) (core.MetricInfo, verdict, error) {
+		packed := m.doc.Load()
+		if packed == nil { // deleted since the list was read
 			return core.MetricInfo{}, passed, nil
 		}
-		last, some := db.newestOfMetric(n.of, doc.Name)
-		return core.MetricInfo{Metric: doc, Last: last, Inserted: some}, taken, nil
+		doc := packed.unpack(m.name)
+		last, some := db.newestOfMetric(m)
+		return core.MetricInfo{Metric: &doc, Last: last, Inserted: some}, taken, nil
 	})
 }
 
 // Entities implements core.Metadata.
 func (db *DB) Entities(ctx context.Context, q core.MetaQuery) iter.Seq2[core.EntityInfo, error] {
-	return scan(ctx, sound(db.catalog.entityNames.selected(q)), 0, func(n *named[entity]) (core.EntityInfo, verdict, error) {
-		doc := n.of.doc.Load()
-		if doc == nil {
+	return scan(ctx, sound(selected(&db.catalog.entityNames, q, &entity{name: q.Name})), 0, func(e *entity) (core.EntityInfo, verdict, error) {
+		packed := e.doc.Load()
+		if packed == nil {
 			return core.EntityInfo{}, passed, nil
 		}
-		last, some := db.newestOfEntity(n.of, doc.Name)
-		return core.EntityInfo{Entity: doc, Last: last, Inserted: some}, taken, nil
+		doc := packed.unpack(e.name)
+		last, some := db.newestOfEntity(e)
+		return core.EntityInfo{Entity: &doc, Last: last, Inserted: some}, taken, nil
 	})
+}
+
+// selected yields the element that is asked for, which compares equal to one, or all.
+func selected[T any](list *sorted[T], q core.MetaQuery, one *T) iter.Seq[*T] {
+	if q.Name == "" {
+		return list.all()
+	}
+	return func(yield func(*T) bool) {
+		if found := list.get(one); found != nil {
+			yield(found)
+		}
+	}
 }
 
 // EntityVersions implements core.Metadata.
@@ -38,15 +52,16 @@ func (db *DB) EntityVersions(name string) []core.Entity {
 	if e == nil {
 		return nil
 	}
-	doc := e.doc.Load()
-	if doc == nil {
+	packed := e.doc.Load()
+	if packed == nil {
 		return nil
 	}
-	all, err := db.catalog.pastOf(e, doc) // behind doc: the appender sets them in the other order
+	doc := packed.unpack(e.name)
+	all, err := db.catalog.pastOf(e, &doc) // behind doc: the appender sets them in the other order
 	if err != nil {
 		db.opts.Log("storage: versions of entity " + name + ": " + err.Error())
 	}
-	return append(all, *doc)
+	return append(all, doc)
 }
 
 // rename gives a metric or an entity another name: its settings, versions, series, messages, properties and memberships follow. Alert history stays:
@@ -111,33 +126,46 @@ func (c *catalog) rename(change core.DocChange, now core.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if change.Kind == core.DocEntity {
-		if err := c.movePast(c.entity(change.Key), change.Key, name); err != nil {
+	switch change.Kind {
+	case core.DocMetric:
+		c.moveMetric(c.metric(change.Key), name)
+	case core.DocEntity:
+		if err := c.moveEntity(c.entity(change.Key), name); err != nil {
 			return "", err
 		}
-	}
-	c.mu.Lock()
-	switch change.Kind {
-	case core.DocMetric:
-		c.metrics[name] = c.metrics[change.Key]
-		delete(c.metrics, change.Key)
-	case core.DocEntity:
-		c.entities[name] = c.entities[change.Key]
-		delete(c.entities, change.Key)
-	}
-	c.mu.Unlock()
-	switch change.Kind {
-	case core.DocMetric:
-		c.metricNames.remove(&named[metric]{name: change.Key})
-		c.renamed(&c.metric(name).newest, metricNewest, [2]string{change.Key, name})
-	case core.DocEntity:
-		c.entityNames.remove(&named[entity]{name: change.Key})
-		c.renamed(&c.entity(name).newest, entityNewest, [2]string{change.Key, name})
 	}
 	c.publish(change.Kind, name, decoded)
 	c.store(change.Kind, name, body)
 	c.documents.Delete(documentKey(change.Kind, change.Key))
 	return name, nil
+}
+
+// moveMetric gives a metric another name, but for its document. Whoever still holds the one with the old name finds no document in it.
+func (c *catalog) moveMetric(from *metric, name string) {
+	to := c.newMetric(name)
+	to.newest.word.Store(from.newest.word.Load())
+	c.mu.Lock()
+	c.metrics.remove(from.name)
+	c.mu.Unlock()
+	c.metricNames.remove(from)
+	from.doc.Store(nil)
+	c.renamed(&to.newest, metricNewest, [2]string{from.name, name})
+}
+
+func (c *catalog) moveEntity(from *entity, name string) error {
+	if err := c.movePast(from, from.name, name); err != nil {
+		return err
+	}
+	to := c.newEntity(name)
+	to.past.set(from.past.get())
+	to.newest.word.Store(from.newest.word.Load())
+	c.mu.Lock()
+	c.entities.remove(from.name)
+	c.mu.Unlock()
+	c.entityNames.remove(from)
+	from.doc.Store(nil)
+	c.renamed(&to.newest, entityNewest, [2]string{from.name, name})
+	return nil
 }
 
 // after looks at documents as they are after some changes that are not made yet.

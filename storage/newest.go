@@ -94,12 +94,12 @@ func (st *state) newestOf(ids []index.ID) (last core.Time, some bool) {
 	return last, some
 }
 
-func (st *state) newestOfMetric(m *metric, name string) (core.Time, bool) {
-	return m.newest.get(func() (core.Time, bool) { return st.newestOf(st.index.Select(name, nil)) })
+func (st *state) newestOfMetric(m *metric) (core.Time, bool) {
+	return m.newest.get(func() (core.Time, bool) { return st.newestOf(st.index.Select(m.name, nil)) })
 }
 
-func (st *state) newestOfEntity(e *entity, name string) (core.Time, bool) {
-	return e.newest.get(func() (core.Time, bool) { return st.newestOf(st.index.Select("", []string{name})) })
+func (st *state) newestOfEntity(e *entity) (core.Time, bool) {
+	return e.newest.get(func() (core.Time, bool) { return st.newestOf(st.index.Select("", []string{e.name})) })
 }
 
 // written tells the metric and the entity of a series about its samples. A forecast is not data.
@@ -185,23 +185,28 @@ func (c *catalog) writeNewest(w io.Writer) error {
 // loadNewest reads the saved times. What has none is in doubt, and what cannot be read as well.
 func (c *catalog) loadNewest(report *Report) {
 	for m := range c.metricNames.all() {
-		m.of.newest.word.Store(newestDoubt)
+		m.newest.word.Store(newestDoubt)
 	}
 	for e := range c.entityNames.all() {
-		e.of.newest.word.Store(newestDoubt)
+		e.newest.word.Store(newestDoubt)
 	}
 	for e, err := range c.saved.Ascend(nil, nil) {
 		if err != nil {
 			report.Warnings = append(report.Warnings, "times of newest samples: "+err.Error())
 			continue
 		}
-		name := string(e.Key[1:])
+		name := shared(e.Key[1:])
 		word, n := binary.Uvarint(e.Value)
 		var into *newest
-		if m := c.lookupMetric(name); m != nil && e.Key[0] == metricNewest {
-			into = &m.newest
-		} else if one := c.lookupEntity(name); one != nil && e.Key[0] == entityNewest {
-			into = &one.newest
+		switch e.Key[0] {
+		case metricNewest:
+			if m := c.lookupMetric(name); m != nil {
+				into = &m.newest
+			}
+		case entityNewest:
+			if e := c.lookupEntity(name); e != nil {
+				into = &e.newest
+			}
 		}
 		if into != nil && n > 0 && word <= newestTime {
 			into.word.Store(word)

@@ -312,14 +312,18 @@ func matchKey(key core.Tags, q core.PropertyQuery) bool {
 }
 
 func (db *DB) entityTags(ctx context.Context, q core.PropertyQuery, entities *selection) iter.Seq2[core.PropertyRecord, error] {
-	return scan(ctx, sound(db.catalog.entityNames.all()), 0, func(n *named[entity]) (core.PropertyRecord, verdict, error) {
-		e := n.of.doc.Load()
-		if e == nil || len(e.Tags) == 0 || len(q.Key) > 0 || !entities.match(n.name) {
+	return scan(ctx, sound(db.catalog.entityNames.all()), 0, func(e *entity) (core.PropertyRecord, verdict, error) {
+		doc := e.doc.Load()
+		if doc == nil || doc.more == nil || len(q.Key) > 0 || !entities.match(e.name) {
 			return core.PropertyRecord{}, passed, entities.err
 		}
-		at := cmp.Or(e.Versioned, e.Created)
-		r := core.PropertyRecord{PropertyKey: core.PropertyKey{Entity: n.name, Type: core.EntityTagsType}, Time: at}
-		for _, tag := range core.TagsOf(e.Tags) {
+		tags := doc.tags()
+		if len(tags) == 0 {
+			return core.PropertyRecord{}, passed, nil
+		}
+		at := cmp.Or(doc.more.versioned, doc.created)
+		r := core.PropertyRecord{PropertyKey: core.PropertyKey{Entity: e.name, Type: core.EntityTagsType}, Time: at}
+		for _, tag := range tags {
 			r.Tags = append(r.Tags, core.PropertyTag{Tag: tag, Time: at})
 		}
 		return r, taken, entities.err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/storage/journal"
+	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
 // A batch record is the payload of a journal frame of kind frameBatch. FORMAT.md draws every byte; in short:
@@ -94,6 +97,52 @@ type encoder struct {
 }
 
 const noRank = math.MaxUint32
+
+// laterRecord is a vfs.VersionError for a frame of the journal whose checksum is right: a later release wrote it.
+type laterRecord struct {
+	vfs.VersionError // the path is that of the segment, where it is known; the versions are those of what
+	what             string
+	position         journal.Position // 0: not known
+}
+
+func (e *laterRecord) Error() string {
+	text := "a record of the journal"
+	if e.position > 0 {
+		text = fmt.Sprintf("the record at position %d", e.position)
+	}
+	if e.Path != "" {
+		text = e.Path + ": " + text
+	}
+	return fmt.Sprintf("%s has %s %d, and this program knows those up to %d: it was written by a later release: start that release, or restore a backup", text, e.what, e.Found, e.Known)
+}
+
+func (e *laterRecord) Unwrap() error { return &e.VersionError }
+
+// laterThan returns the error for a frame that only a later release can have written, as far as that can be told from its first bytes; nil for any other.
+func laterThan(f journal.Frame) error {
+	what, found, known := "", uint32(0), uint32(0)
+	switch {
+	case f.Kind != frameBatch && f.Kind != frameReserve:
+		what, found, known = "kind", uint32(f.Kind), frameReserve
+	case f.Kind == frameBatch && len(f.Payload) > 0 && f.Payload[0] > recordVersion:
+		what, found, known = "version", uint32(f.Payload[0]), recordVersion
+	case f.Kind == frameBatch && len(f.Payload) > 1 && f.Payload[0] == recordVersion && f.Payload[1]&^recordPacked != 0:
+		what, found, known = "flags", uint32(f.Payload[1]), recordPacked
+	default:
+		return nil
+	}
+	return &laterRecord{vfs.VersionError{Found: found, Known: known}, what, f.Position}
+}
+
+// acceptFrom refuses frames of a later release, but for those below a position, which files hold as well.
+func acceptFrom(first core.Position) func(journal.Frame) error {
+	return func(f journal.Frame) error {
+		if core.Position(f.Position) < first {
+			return nil
+		}
+		return laterThan(f)
+	}
+}
 
 // encode sets payload. Every record of b must be one to be stored.
 func (e *encoder) encode(p *packer, b *core.Batch) error {

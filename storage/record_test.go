@@ -329,7 +329,7 @@ func TestUnreadableFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range []journal.Frame{{Kind: frameBatch, Payload: []byte("nonsense")}, {Kind: 99},
+	for i, f := range []journal.Frame{{Kind: frameBatch, Payload: []byte("\x01\x00nonsense")}, {Kind: frameBatch, Payload: []byte{recordVersion}},
 		{Kind: frameBatch, Payload: encoded(t, sample(5, core.Default|core.HasValue))}} {
 		f.Position, f.Received = journal.Position(i+1), int64(1000*(i+1))
 		if _, err := j.Append(t.Context(), f); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/tidemark-db/tidemark/storage/journal"
 )
 
-// replay applies what of the journal is not in files. Frames that cannot be decoded or applied are counted in the report and passed over.
+// replay applies what of the journal is not in files. Frames that cannot be decoded or applied are counted in the report and passed over, unless a later release
+// wrote them: passed over, they would be lost with the next flush.
 func (db *DB) replay(report *Report) error {
 	m := &db.flusher.manifest
 	end := m.Position
@@ -41,6 +42,8 @@ func (db *DB) replay(report *Report) error {
 			replayed, err = db.history.replayed(b.Alerts)
 		}
 		switch {
+		case isLater(err):
+			return fmt.Errorf("storage: position %d: %w", f.Position, err)
 		case err != nil:
 			report.addUnreadable(f.Position, err)
 		case !replayed:
@@ -69,8 +72,8 @@ type replayer struct {
 
 // decode returns the batch of a frame. It is valid until the next call.
 func (r *replayer) decode(f journal.Frame) (*core.Batch, error) {
-	if f.Kind != frameBatch {
-		return nil, unknownFrame(f)
+	if err := laterThan(f); err != nil {
+		return nil, err
 	}
 	body, err := r.packer.body(f.Payload, r.body)
 	if err != nil {

@@ -24,15 +24,15 @@ func (db *DB) expiry() *expiry {
 	e := &expiry{db: db, now: db.opts.Now()}
 	db.catalog.mu.RLock()
 	defer db.catalog.mu.RUnlock()
-	for _, m := range db.catalog.metrics {
-		if doc := m.doc.Load(); doc != nil && (doc.RetentionDays > 0 || doc.SeriesRetentionDays > 0) {
+	for m := range db.catalog.metrics.objects() {
+		if doc := m.doc.Load(); doc != nil && doc.retained {
 			e.any = true
 		}
 	}
 	return e
 }
 
-// metric returns the settings of the metric of a series, nil when there are none.
+// metric returns the settings of the metric of a series, nil when there are none or they say nothing about retention.
 func (e *expiry) metric(id index.ID) *core.Metric {
 	if !e.any {
 		return nil
@@ -45,7 +45,9 @@ func (e *expiry) metric(id index.ID) *core.Metric {
 	for i, c := range canonical {
 		if c == 0 {
 			if m := e.db.catalog.lookupMetric(string(canonical[:i])); m != nil {
-				return m.doc.Load()
+				if doc := m.doc.Load(); doc != nil && doc.retained {
+					return e.db.catalog.hotMetrics.get(m.name, doc, (*packedMetric).unpack)
+				}
 			}
 			break
 		}

@@ -60,6 +60,7 @@ func (s sampleShelf) open(e fileEntry, path string) (opened, error) {
 	f, err := samples.Open(s.db.fs, path)
 	if err == nil { // what was written last is what is opened next; of another file nothing is known
 		f.Facts, s.db.flusher.facts = s.db.flusher.facts, samples.Facts{}
+		f.Pages = &s.db.pages
 	}
 	return opened{e, f}, err
 }

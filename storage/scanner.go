@@ -136,6 +136,7 @@ func (src *source) fromMemory() bool {
 	w, b := &src.window, &src.block
 	w.most = blockLength
 	src.series.copyTo(b, *w)
+	b.Places = 0
 	src.lo, src.hi = 0, len(b.Times)
 	if src.hi == 0 {
 		return false
@@ -358,7 +359,7 @@ func cut(p, b *core.Block, lo, hi int) *core.Block {
 	p.Texts = appendSide(p.Texts, b.Texts, lo, hi, 0, func(e *core.TextAt) *uint32 { return &e.Index })
 	p.Decimals = appendSide(p.Decimals, b.Decimals, lo, hi, 0, func(e *core.DecimalAt) *uint32 { return &e.Index })
 	p.Versions = appendSide(p.Versions, b.Versions, lo, hi, 0, func(e *core.VersionAt) *uint32 { return &e.Index })
-	p.Times, p.Values = b.Times[lo:hi:hi], b.Values[lo:hi:hi]
+	p.Times, p.Values, p.Places = b.Times[lo:hi:hi], b.Values[lo:hi:hi], b.Places
 	return p
 }
 
@@ -387,6 +388,7 @@ func appendSide[E any](dst, list []E, lo, hi, base int, index func(*E) *uint32) 
 // resetBlock empties the columns of b and keeps their memory, unless it may be that of another block.
 func resetBlock(b *core.Block) {
 	b.Times, b.Values, b.Texts, b.Decimals, b.Versions = b.Times[:0], b.Values[:0], b.Texts[:0], b.Decimals[:0], b.Versions[:0]
+	b.Places = 0
 }
 
 // unreadable reports that a file of samples could not be read, and returns what the reader is told. A file whose bytes the disk does not give any more is set
@@ -530,7 +532,14 @@ func (sc *scanner) pieces(id index.ID, r core.Range) iter.Seq2[core.Piece, error
 					}
 					return &src.block, nil
 				}
-				if !yield(core.Piece{Stats: &stats, Rows: rows}, nil) {
+				values := func() (list []float64, err error) {
+					src.block.Values, err = src.file.file.Values(&src.list[before], &sc.decoder, src.block.Values)
+					if err != nil {
+						err = sc.state.unreadable(src.file, err)
+					}
+					return src.block.Values, err
+				}
+				if !yield(core.Piece{Stats: &stats, Rows: rows, Values: values}, nil) {
 					return
 				}
 				src.at = before + 1

@@ -47,7 +47,10 @@ func (s *sorted[T]) get(x *T) *T {
 func (s *sorted[T]) put(x *T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	block, at, found := s.locate(x)
+	block, at, found := len(s.blocks), 0, false
+	if !s.behindAll(x) { // what a start reads comes in order
+		block, at, found = s.locate(x)
+	}
 	if found {
 		s.blocks[block][at] = x
 		return
@@ -71,6 +74,15 @@ func (s *sorted[T]) put(x *T) {
 		}
 	}
 	s.blocks[block] = slices.Insert(s.blocks[block], at, x)
+}
+
+// behindAll reports whether x comes behind every element. Callers hold mu.
+func (s *sorted[T]) behindAll(x *T) bool {
+	if len(s.blocks) == 0 {
+		return true
+	}
+	last := s.blocks[len(s.blocks)-1]
+	return s.compare(last[len(last)-1], x) < 0
 }
 
 // remove takes out the element that compares equal to x.

@@ -27,6 +27,7 @@ type state struct {
 	history *history
 
 	views  views[generation, *samples.File]
+	pages  samples.Pages // of the directories of their files
 	graves graves
 	ended  atomic.Uint64    // series that were removed since Open, plus one
 	faulty chan *sampleFile // that the disk does not give any more; the worker sets them aside
@@ -140,7 +141,7 @@ func (st *state) apply(b *core.Batch, keys *encoder) error {
 	}
 	st.write(b, keys)
 	for _, m := range b.Messages {
-		st.catalog.ensureEntity(st.catalog.entity(m.Entity), m.Entity, b.Received)
+		st.catalog.ensureEntity(st.catalog.entity(m.Entity), b.Received)
 		note(st.msgs.add(m, b.Received))
 	}
 	for _, p := range b.Properties {
@@ -149,7 +150,7 @@ func (st *state) apply(b *core.Batch, keys *encoder) error {
 		} else { // keys and tags alike become tags of the entity; those that it comes with are no change of it
 			note(st.catalog.patchTags(p.Entity, append(p.Key[:len(p.Key):len(p.Key)], p.Tags...), b.Received))
 		}
-		st.catalog.ensureEntity(st.catalog.entity(p.Entity), p.Entity, b.Received)
+		st.catalog.ensureEntity(st.catalog.entity(p.Entity), b.Received)
 	}
 	for _, c := range b.Alerts {
 		note(st.history.add(c))
@@ -291,8 +292,8 @@ func (st *state) of(b *core.Batch, keys *encoder, ref uint32, v versioning) *ser
 	s := st.resolved[ref]
 	if s == nil {
 		s = st.resolve(keys, ref)
-		st.catalog.ensureMetric(s.metric, s.key.Metric, v, b.Received)
-		st.catalog.ensureEntity(s.entity, s.key.Entity, b.Received)
+		st.catalog.ensureMetric(s.metric, v, b.Received)
+		st.catalog.ensureEntity(s.entity, b.Received)
 	}
 	return s
 }
@@ -340,7 +341,7 @@ func (st *state) writeNumbers(b *core.Batch, keys *encoder) {
 
 // writeColumns stores numbers of one series.
 func (st *state) writeColumns(s *series, times []core.Time, values []float64, now core.Time) {
-	versioned := s.metric.doc.Load().Versioned
+	versioned := s.metric.doc.Load().versioned
 	if slices.Min(times) <= st.older && (versioned || !st.plain(s)) {
 		st.revive(s, times)
 	}
@@ -370,7 +371,7 @@ func (st *state) writeRun(s *series, in *sides, i int, now core.Time) int {
 		earliest, last = min(earliest, all.Times[end]), max(last, all.Times[end])
 		end++
 	}
-	versioned := s.metric.doc.Load().Versioned
+	versioned := s.metric.doc.Load().versioned
 	if earliest <= st.older && (versioned || in.textBefore(end) || !st.plain(s)) {
 		st.revive(s, all.Times[first:end])
 	}
@@ -539,7 +540,8 @@ func (st *state) newSeries(id index.ID, canonical []byte) *series {
 	s := st.active.blank()
 	s.id, s.key = id, st.active.names.key(canonical)
 	if old := st.views.current.Load().frozen.get(id); old != nil {
-		if st.key = old.key.Append(st.key[:0]); bytes.Equal(st.key, canonical) {
+		known := old.metric.doc.Load() != nil && old.entity.doc.Load() != nil // neither was renamed, there and back
+		if st.key = old.key.Append(st.key[:0]); known && bytes.Equal(st.key, canonical) {
 			s.metric, s.entity, s.measured = old.metric, old.entity, old.measured
 			return s
 		}

@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"iter"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -83,11 +82,7 @@ func (db *DB) entryOf(f journal.Frame) (e core.Entry, isBatch bool, err error) {
 		b.Received = core.Time(f.Received)
 		return core.Entry{Position: core.Position(f.Position), Batch: b}, true, nil
 	}
-	return core.Entry{}, false, unknownFrame(f)
-}
-
-func unknownFrame(f journal.Frame) error {
-	return core.Wrap(core.Internal, fmt.Errorf("frame of kind %d", f.Kind), "the log holds a record of a later release")
+	return core.Entry{}, false, laterThan(f)
 }
 
 // reservedBy returns the position that a reserve frame names; 0 for one that cannot be read.

@@ -36,6 +36,7 @@ type Decoder struct {
 	integers []int64
 	words    []int64
 	bytes    []byte
+	places   int // of the values that were read last; see Places
 	huff     huff0.Scratch
 	zstd     *zstd.Decoder // made when it is first needed
 }

@@ -109,6 +109,9 @@ func TestValuesRoundTrip(t *testing.T) {
 					t.Fatalf("%s, %d values: %v\n%s", name, n, err, chunk.Describe(col))
 				}
 				checkBits(t, values, got)
+				if k, ok := d.Places(); ok {
+					checkPlaces(t, values, k)
+				}
 				if err := chunk.Check(col, n); err != nil {
 					t.Fatalf("%s: check: %v", name, err)
 				}
@@ -116,6 +119,36 @@ func TestValuesRoundTrip(t *testing.T) {
 					t.Errorf("%s: %d values take %d bytes, more than they have: %s", name, n, len(col), chunk.Describe(col))
 				}
 			}
+		}
+	}
+}
+
+// checkPlaces compares values with whole numbers divided by 10^k.
+func checkPlaces(t *testing.T, values []float64, k int) {
+	t.Helper()
+	ten := math.Pow10(k)
+	for _, v := range values {
+		if i := math.Round(v * ten); i/ten != v || k > 0 && math.Abs(i) > 1<<31 {
+			t.Fatalf("%v is said to have %d places", v, k)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   int
+	}{
+		{[]float64{1.25, 2.5, -3, 7.75}, 2}, {[]float64{1, 2, 4, 1 << 40}, 0}, {[]float64{0.1, 0.1, 0.1}, 1}, {[]float64{0.1, 0.2, math.NaN(), 0.4}, -1},
+		{[]float64{math.Pi, math.E, math.Sqrt2}, -1}, {[]float64{1e15, 0.001, 2, 3}, -1},
+	} {
+		var e chunk.Encoder
+		var d chunk.Decoder
+		if _, err := d.Values(nil, e.AppendValues(nil, test.values), len(test.values)); err != nil {
+			t.Fatal(err)
+		}
+		if k, ok := d.Places(); ok != (test.want >= 0) || ok && k != test.want {
+			t.Errorf("%v: %d places %t, want %d", test.values, k, ok, test.want)
 		}
 	}
 }

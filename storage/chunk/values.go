@@ -171,6 +171,7 @@ func (d *Decoder) Values(dst []float64, src []byte, n int) ([]float64, error) {
 	}
 	dst = resize(dst[:0], n)
 	r := &reader{b: src}
+	d.places = -1
 	tag := r.byte()
 	switch tag {
 	case tagRaw:
@@ -223,10 +224,13 @@ func (d *Decoder) decimal(r *reader, dst []float64) {
 			divideAll(dst, d.integers, scale)
 		}
 	}
-	if r.err == nil {
-		d.specials(r, dst)
+	if r.err == nil && d.specials(r, dst) == 0 && head&scaleSmall != 0 {
+		d.places = scale
 	}
 }
+
+// Places tells of the values that were read last that each is i/10^k, rounded to a double, with a whole i below 2^31, of any size where k is 0. None is NaN then.
+func (d *Decoder) Places() (k int, ok bool) { return d.places, d.places >= 0 }
 
 // codedProducts reads coded differences, the body that most columns have, without a pass that puts symbols and low bits together.
 func (d *Decoder) codedProducts(r *reader, h *header, dst []float64, by reciprocal) {
@@ -262,24 +266,24 @@ func (d *Decoder) column(r *reader, n int) []int64 {
 	return d.integers
 }
 
-// specials puts the values that do not fit the encoding in their places.
-func (d *Decoder) specials(r *reader, dst []float64) {
-	n := r.count(len(dst))
-	if n == 0 {
-		return
+// specials puts the values that do not fit the encoding in their places, and returns how many there are.
+func (d *Decoder) specials(r *reader, dst []float64) (n int) {
+	if n = r.count(len(dst)); n == 0 {
+		return 0
 	}
 	d.integers, d.words = resize(d.integers, n), resize(d.words, n)
 	d.stream(r, d.integers, 0)
 	d.stream(r, d.words, 0)
 	if r.err != nil {
-		return
+		return n
 	}
 	for i, gap := range d.integers {
 		if uint64(gap) >= uint64(len(dst)) {
 			r.fail("a special value lies outside")
-			return
+			return n
 		}
 		dst[gap] = fromOrderedBits(d.words[i])
 		dst = dst[gap+1:]
 	}
+	return n
 }

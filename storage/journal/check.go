@@ -13,7 +13,7 @@ import (
 // Check verifies every frame in dir and changes nothing. The journal must not be open. Damage and Torn of the report are the findings; a torn
 // tail is what the next Open would cut.
 func Check(fs vfs.FS, dir string) (Recovery, error) {
-	v, err := examine(fs, dir)
+	v, err := examine(fs, dir, nil)
 	if err != nil {
 		return Recovery{}, err
 	}

@@ -65,6 +65,9 @@ type Options struct {
 	Recycle     int           // used segment files kept for reuse; 0 is DefaultRecycle, below 0 none
 	// Inline makes segments when they are needed, by the writer that needs one, and not ahead of time. Traces are then the same every time.
 	Inline bool
+	// Accept, when not nil, is asked about each valid frame of the journal as it is found. When it refuses one, Open gives that error and changes nothing in the directory. The
+	// payload is valid until it returns.
+	Accept func(Frame) error
 
 	salt func() uint32 // nil: random
 }
@@ -159,7 +162,7 @@ func Open(fs vfs.FS, dir string, opt Options) (*Journal, Recovery, error) {
 	if err := fs.MkdirAll(dir); err != nil {
 		return nil, Recovery{}, fmt.Errorf("journal: make %s: %w", dir, err)
 	}
-	v, err := examine(fs, dir)
+	v, err := examine(fs, dir, opt.Accept)
 	if err != nil {
 		return nil, Recovery{}, err
 	}

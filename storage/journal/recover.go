@@ -78,8 +78,8 @@ type survey struct {
 	report   Recovery
 }
 
-// examine reads the whole journal directory and changes nothing.
-func examine(fs vfs.FS, dir string) (*survey, error) {
+// examine reads the whole journal directory and changes nothing. accept, when not nil, is as in Options.
+func examine(fs vfs.FS, dir string, accept func(Frame) error) (*survey, error) {
 	v, err := list(fs, dir)
 	if err != nil {
 		return nil, fmt.Errorf("journal: list %s: %w", dir, err)
@@ -106,7 +106,7 @@ func examine(fs vfs.FS, dir string) (*survey, error) {
 			continue
 		}
 		err := withFile(fs, s.path, s.size, func(m vfs.Mapping) error {
-			sc := scanner{m: m, head: s.head, end: s.size}
+			sc := scanner{m: m, head: s.head, end: s.size, accept: accept}
 			s.contents, err = sc.read(limit)
 			return err
 		})
@@ -117,7 +117,7 @@ func examine(fs vfs.FS, dir string) (*survey, error) {
 		limit = s.head.base
 	}
 	v.judge()
-	return v, nil
+	return v, v.refusal()
 }
 
 func list(fs vfs.FS, dir string) (*survey, error) {
@@ -166,6 +166,21 @@ func withFile(fs vfs.FS, path string, size int64, f func(vfs.Mapping) error) err
 		later.Path = path
 	}
 	return errors.Join(err, m.Close(), file.Close())
+}
+
+// refusal is why a frame was not accepted that is there to stay, the first of them.
+func (v *survey) refusal() error {
+	for _, s := range v.segments {
+		no := s.contents.refused
+		if no.err == nil || s.dropped || no.position > s.contents.last(s.head.base) {
+			continue
+		}
+		if later := new(vfs.VersionError); errors.As(no.err, &later) {
+			later.Path = s.path
+		}
+		return fmt.Errorf("journal: %w", no.err)
+	}
+	return nil
 }
 
 // judge walks all gaps in order and decides which are damage and where the journal ends.

@@ -21,6 +21,7 @@ type scanner struct {
 	end  int64 // no frame reaches beyond
 	// wasted counts the bytes that were checksummed in vain, see searchBudget.
 	wasted int64
+	accept func(Frame) error // see Options; nil: all are
 }
 
 // searchBudget bounds the bytes that are checksummed in vain in one segment. A payload can be made of headers that each claim megabytes; without
@@ -187,6 +188,11 @@ type contents struct {
 	runs   []run
 	gaps   []gap
 	synced Position // the highest Synced seen
+	// refused is the first frame that was not accepted, and why; without an error there is none.
+	refused struct {
+		position Position
+		err      error
+	}
 }
 
 // last returns the last position of c, or the one before base.
@@ -249,12 +255,20 @@ func (s *scanner) run(off int64, last, limit Position, c *contents) (run, error)
 	r := run{start: off, end: off, first: last, last: last}
 	for {
 		var f Frame
-		next, err := s.at(r.end, r.last, func(fr Frame) { f = fr })
+		var refusal error
+		next, err := s.at(r.end, r.last, func(fr Frame) {
+			if f = fr; s.accept != nil && fr.Position < limit {
+				refusal = s.accept(fr)
+			}
+		})
 		if err != nil {
 			return r, err
 		}
 		if f.Position >= limit {
 			return r, nil
+		}
+		if refusal != nil && c.refused.err == nil {
+			c.refused.position, c.refused.err = f.Position, refusal
 		}
 		if r.frames == 0 {
 			r.first = f.Position

@@ -20,6 +20,8 @@ type File struct {
 
 	// Facts are kept with the file for its owner, who sets them before others see it.
 	Facts Facts
+	// Pages is where Find looks for directory pages first; nil: nowhere. The owner sets it before others see the file.
+	Pages *Pages
 }
 
 // Facts are what may be known of a file beside what is in it; the zero value is that nothing is known.
@@ -93,6 +95,7 @@ func (f *File) Oldest() uint64     { return f.tail.Oldest }
 type Cursor struct {
 	page    int // plus one
 	entries []Entry
+	memory  []Entry // of pages that are its own
 }
 
 // Reset makes the cursor ready for another file.
@@ -104,16 +107,37 @@ func (f *File) load(c *Cursor, i int) error {
 		return nil
 	}
 	c.page = 0
+	var err error
+	if c.memory, err = f.parse(c.memory[:0], i); err != nil {
+		return err
+	}
+	c.entries, c.page = c.memory, i+1
+	return nil
+}
+
+// look is load by way of the pages that are kept.
+func (f *File) look(c *Cursor, i int) (err error) {
+	if f.Pages == nil || c.page == i+1 {
+		return f.load(c, i)
+	}
+	c.page = 0
+	if c.entries, err = f.Pages.entries(f, i); err == nil {
+		c.page = i + 1
+	}
+	return err
+}
+
+// parse appends the entries of page i to dst.
+func (f *File) parse(dst []Entry, i int) ([]Entry, error) {
 	p := &f.pages[i]
 	err := f.f.Map.View(p.offset, int64(p.length), func(b []byte) (err error) {
-		c.entries, err = parsePage(c.entries[:0], b, p.offset)
+		dst, err = parsePage(dst, b, p.offset)
 		return err
 	})
 	if err != nil {
-		return f.f.Damage(p.offset, err)
+		return dst, f.f.Damage(p.offset, err)
 	}
-	c.page = i + 1
-	return nil
+	return dst, nil
 }
 
 // Find appends to dst the entries of a series that overlap r, in order of time.
@@ -123,7 +147,7 @@ func (f *File) Find(c *Cursor, id ID, r core.Range, dst []Entry) ([]Entry, error
 	}
 	i := sort.Search(len(f.pages), func(i int) bool { return f.pages[i].last >= id })
 	for ; i < len(f.pages) && f.pages[i].first <= id; i++ {
-		if err := f.load(c, i); err != nil {
+		if err := f.look(c, i); err != nil {
 			return dst, err
 		}
 		at := sort.Search(len(c.entries), func(i int) bool { return c.entries[i].ID >= id })
@@ -165,6 +189,32 @@ func (f *File) Read(e *Entry, d *chunk.Decoder, b *core.Block) error {
 	return nil
 }
 
+// Values decodes the values of a block alone into dst[:0].
+func (f *File) Values(e *Entry, d *chunk.Decoder, dst []float64) ([]float64, error) {
+	dst = dst[:0]
+	err := f.f.Map.View(e.offset, int64(e.length), func(raw []byte) error {
+		r, err := open(raw)
+		if err != nil {
+			return err
+		}
+		r.Take(r.Uvarint()) // times
+		if e.Flags&HasSides != 0 {
+			for range 3 { // texts, decimals, versions
+				r.Take(r.Uvarint())
+			}
+		}
+		if r.Failed {
+			return errShort
+		}
+		dst, err = d.Values(dst, r.Rest, e.Count)
+		return err
+	})
+	if err != nil {
+		return dst, f.f.Damage(e.offset, err)
+	}
+	return dst, nil
+}
+
 func decode(raw []byte, e *Entry, d *chunk.Decoder, b *core.Block) (err error) {
 	r, err := open(raw)
 	if err != nil {
@@ -191,7 +241,18 @@ func decode(raw []byte, e *Entry, d *chunk.Decoder, b *core.Block) (err error) {
 		return errShort
 	}
 	b.Values, err = d.Values(b.Values[:0], r.Rest, e.Count)
+	b.Places = e.places(d)
 	return err
+}
+
+// places is what the block says of values that were just decoded.
+func (e *Entry) places(d *chunk.Decoder) int8 {
+	const most = 1 << 31
+	k, ok := d.Places()
+	if !ok || k == 0 && !(e.Flags&HasStats != 0 && e.Stats.Min > -most && e.Stats.Max < most) {
+		return 0
+	}
+	return int8(k + 1)
 }
 
 var errShort = errors.New("a block ends early")
