@@ -99,6 +99,7 @@ type Config struct {
 	SQLQueries int64
 	SQLTime    time.Duration
 	SQLLength  int64
+	SQLColumns int64
 	SQLLikes   int64
 
 	Versions   int64 // of an entity
@@ -204,6 +205,7 @@ var settings = []setting{
 	{"sql.queries", "8", "queries that run at one time; others wait", size(func(c *Config) *int64 { return &c.SQLQueries })},
 	{"sql.time", "10m", "how long a query may take, with the reading of its result", positive(func(c *Config) *time.Duration { return &c.SQLTime })},
 	{"sql.length", "1MiB", "bytes of a statement", size(func(c *Config) *int64 { return &c.SQLLength })},
+	{"sql.columns", "4096", "columns of a SELECT, and keys of GROUP BY, ORDER BY or ROW_NUMBER", size(func(c *Config) *int64 { return &c.SQLColumns })},
 	{"sql.metric.like.limit", "50", "metrics that a pattern in a condition of atsd_series may match", size(func(c *Config) *int64 { return &c.SQLLikes })},
 	{"entity.versions", "1000", "versions of an entity that are kept: the creation and the latest; at least 2", size(func(c *Config) *int64 { return &c.Versions })},
 	{"messages.ttl", "31536000", "seconds from their receipt for which messages are kept, 365 days; 0 = forever (messages.timeToLive of the contract)", count(func(c *Config) *int64 { return &c.MessageTTL })},

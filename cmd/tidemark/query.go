@@ -27,6 +27,6 @@ func openSQL(c Config, o sql.Options) *sql.Engine {
 	if o.Spill = c.SQLSpill; o.Spill == 0 {
 		o.Spill = -1
 	}
-	o.Queries, o.Time, o.Length, o.Likes = int(c.SQLQueries), c.SQLTime, int(c.SQLLength), int(c.SQLLikes)
+	o.Queries, o.Time, o.Length, o.Width, o.Likes = int(c.SQLQueries), c.SQLTime, int(c.SQLLength), int(c.SQLColumns), int(c.SQLLikes)
 	return sql.New(o)
 }

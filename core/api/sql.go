@@ -340,7 +340,9 @@ func (c *call) sqlFailure(err error, commented bool) error {
 // sqlText is what the user learns of an error, and its status.
 func (c *call) sqlText(err error) (status int, text string) {
 	var e *core.Error
-	if !errors.As(err, &e) || e.Code == core.Internal {
+	if known := errors.As(err, &e); !known && core.CodeOf(err) == core.Canceled {
+		return statuses[core.Canceled], "Query stopped" // the client went away, or the server does
+	} else if !known || e.Code == core.Internal {
 		id := requestID()
 		c.server.Log.Error("query failed", "request", id, "user", c.id.User.Name, "err", err)
 		return http.StatusInternalServerError, internalText(id)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -183,7 +184,7 @@ func (s *rowSeries) samples(body []byte, iso bool) []byte {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(s.times[a] - s.times[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.times[a], s.times[b]) })
 	for n, i := range order {
 		if n > 0 {
 			body = append(body, ',')

@@ -20,18 +20,7 @@ func (s *Series) add(t core.Time, v float64) {
 	s.Values = append(s.Values, v)
 }
 
-// Rules chooses between two readers of the same arithmetic where their contracts differ.
-type Rules uint8
-
-const (
-	// QueryRules are those of the series query: periods that begin before the range are dropped, and DELTA and COUNTER look at the immediately preceding
-	// period only.
-	QueryRules Rules = iota
-	// SQLRules start with the calendar period that contains the start of the range, and look back to the latest period that has samples.
-	SQLRules
-)
-
-// Aggregation says what to compute. A Period without unit is one period over the whole range.
+// Aggregation says what to compute. A Period without unit is one period over the whole range; one that begins before the range is dropped.
 type Aggregation struct {
 	Range     core.Range
 	Period    Period
@@ -41,7 +30,6 @@ type Aggregation struct {
 	Working   *MinutesOfDay // limits threshold functions to a part of the day
 	// Workday limits threshold functions to the local days for which it is true; nil = all.
 	Workday func(year int, month time.Month, day int) bool
-	Rules   Rules
 	// Decimal makes SUM, AVG and DELTA exact: the values stand for decimal numbers, and only the result is rounded to the nearest double.
 	Decimal bool
 }
@@ -81,6 +69,7 @@ type Aggregator struct {
 	cursor  Cursor
 	started bool
 	keep    bool // some function needs the samples themselves
+	exact   bool // some function reads decimals
 	needs   need // what the functions read of the summary
 	output  []Series
 
@@ -88,6 +77,7 @@ type Aggregator struct {
 	index    int64 // of the current period
 	from, to core.Time
 	summary  Summary
+	decimals ExactSum    // of the values of the current period, when exact
 	times    []core.Time // kept samples of the current period
 	values   []float64
 
@@ -108,7 +98,8 @@ func NewAggregator(a Aggregation) (*Aggregator, error) {
 	}
 	g := &Aggregator{Aggregation: a, output: make([]Series, len(a.Functions))}
 	for _, f := range a.Functions {
-		g.keep = g.keep || !f.streams() || a.Decimal && (f.Kind == KindSum || f.Kind == KindAvg)
+		g.keep = g.keep || !f.streams()
+		g.exact = g.exact || a.Decimal && (f.Kind == KindSum || f.Kind == KindAvg)
 		g.needs |= f.needs()
 	}
 	return g, nil
@@ -122,12 +113,7 @@ func (g *Aggregator) start(firstValue core.Time) error {
 		return nil
 	}
 	var err error
-	if g.Rules == SQLRules {
-		g.grid, err = g.Period.CoveringGrid(g.Range, firstValue)
-	} else {
-		g.grid, err = g.Period.Grid(g.Range, firstValue)
-	}
-	if err == nil {
+	if g.grid, err = g.Period.Grid(g.Range, firstValue); err == nil {
 		g.cursor = g.grid.Cursor()
 		g.from, g.to = g.cursor.Start(), g.cursor.End()
 	}
@@ -136,8 +122,8 @@ func (g *Aggregator) start(firstValue core.Time) error {
 
 // Add takes samples; times must not go back, within a call and between calls. Samples outside the range and NaN values are skipped.
 func (g *Aggregator) Add(times []core.Time, values []float64) error {
-	lo := before(times, g.Range.Start)
-	hi := lo + before(times[lo:], g.Range.End)
+	lo := Before(times, g.Range.Start)
+	hi := lo + Before(times[lo:], g.Range.End)
 	times, values = times[lo:hi], values[lo:hi]
 	for len(times) > 0 {
 		if !g.started {
@@ -157,7 +143,7 @@ func (g *Aggregator) Add(times []core.Time, values []float64) error {
 			}
 			g.enter(probe)
 		}
-		if early := before(times, g.from); early > 0 { // before the first period
+		if early := Before(times, g.from); early > 0 { // before the first period
 			times, values = times[early:], values[early:]
 			continue
 		}
@@ -187,15 +173,15 @@ type stretch struct {
 // addPeriods takes samples that begin in the current period, of that one and perhaps some more, and returns how many.
 func (g *Aggregator) addPeriods(times []core.Time, values []float64) int {
 	if g.needs&needSum == 0 {
-		n := before(times, g.to)
+		n := Before(times, g.to)
 		g.take(times[:n], values[:n], 0)
 		return n
 	}
 	var ahead [abreast]stretch
-	n, at := 1, before(times, g.to)
+	n, at := 1, Before(times, g.to)
 	ahead[0].end = at
 	for probe := g.cursor; n < abreast && at < len(times) && probe.Seek(times[at]); n++ {
-		at += before(times[at:], probe.End())
+		at += Before(times[at:], probe.End())
 		ahead[n] = stretch{cursor: probe, end: at}
 	}
 	g.sums(ahead[:n], values)
@@ -257,8 +243,8 @@ func addUp(sum *[abreast]float64, values *[abreast][]float64, n int) {
 	*sum = [abreast]float64{s, t, u, v}
 }
 
-// before returns how many of the ascending times are earlier than t. It costs the logarithm of the answer, or of how many are not.
-func before(times []core.Time, t core.Time) int {
+// Before returns how many of the ascending times are earlier than t. It costs the logarithm of the answer, or of how many are not.
+func Before(times []core.Time, t core.Time) int {
 	n := len(times)
 	switch {
 	case n == 0 || times[0] >= t:
@@ -292,6 +278,9 @@ func (g *Aggregator) take(times []core.Time, values []float64, sum float64) {
 		}
 	}
 	g.open = g.open || g.summary.Count > 0
+	if g.exact {
+		g.decimals.AddRun(values)
+	}
 	if !g.keep {
 		return
 	}
@@ -312,7 +301,7 @@ func (g *Aggregator) AddSummary(s Summary) (taken bool, err error) {
 	if s.Count == 0 {
 		return true, nil
 	}
-	if g.keep || !g.Range.Contains(s.FirstTime) || !g.Range.Contains(s.LastTime) {
+	if g.keep || g.exact || !g.Range.Contains(s.FirstTime) || !g.Range.Contains(s.LastTime) {
 		return false, nil
 	}
 	if !g.started {
@@ -381,7 +370,7 @@ func (g *Aggregator) flush() {
 		}
 	}
 	g.latest.any, g.latest.index, g.latest.last = true, g.index, g.summary.Last
-	g.open, g.summary = false, Summary{}
+	g.open, g.summary, g.decimals = false, Summary{}, ExactSum{}
 	g.times, g.values, g.sorted = g.times[:0], g.values[:0], g.sorted[:0]
 }
 
@@ -427,9 +416,9 @@ func (g *Aggregator) compute(f Function) (v float64, ok bool) {
 func (g *Aggregator) total(kind Kind) float64 {
 	switch {
 	case g.Decimal && kind == KindSum:
-		return decimalExactSum(g.values)
+		return g.decimals.Sum()
 	case g.Decimal:
-		return decimalMean(g.values)
+		return g.decimals.Mean()
 	case kind == KindSum:
 		return g.summary.Sum
 	}
@@ -466,14 +455,14 @@ func (g *Aggregator) statistic(f Function) float64 {
 	case KindWeightedAvg:
 		return WeightedMean(g.values)
 	case KindTimeWeightedAvg:
-		return timeWeightedMean(g.times, g.values)
+		return SecondWeightedMean(g.times, g.values)
 	}
 	return math.NaN()
 }
 
-// previous returns the value that DELTA and COUNTER continue from.
+// previous returns the value that DELTA and COUNTER continue from: the last one of the immediately preceding period.
 func (g *Aggregator) previous() (float64, bool) {
-	if !g.latest.any || g.Rules == QueryRules && g.latest.index != g.index-1 {
+	if !g.latest.any || g.latest.index != g.index-1 {
 		return 0, false
 	}
 	return g.latest.last, true
@@ -488,7 +477,7 @@ func (g *Aggregator) delta() float64 {
 		base = g.summary.First
 	}
 	if g.Decimal {
-		return decimalDifference(g.summary.Last, base)
+		return Minus(g.summary.Last, base)
 	}
 	return g.summary.Last - base
 }
@@ -502,17 +491,6 @@ func (g *Aggregator) counter() float64 {
 		base = g.values[0] // adds zero for the first sample
 	}
 	return CounterIncrease(base, g.values)
-}
-
-// timeWeightedMean weighs each value with 1 + seconds since the first sample.
-func timeWeightedMean(times []core.Time, values []float64) float64 {
-	var sum, weights float64
-	for i, v := range values {
-		w := 1 + float64(times[i]-times[0])/1000
-		sum += w * v
-		weights += w
-	}
-	return sum / weights
 }
 
 // Summary is what the simple functions need to know of a run of samples without NaN. The zero Summary is of none.
@@ -557,12 +535,12 @@ func (s *Summary) run(times []core.Time, values []float64, sum float64, in need)
 		sum = s.Sum
 	}
 	if in&needMin != 0 {
-		low = least(values)
+		low = Least(values)
 	}
 	if in&needMax != 0 {
-		high = greatest(values)
+		high = Greatest(values)
 	}
-	if sum != sum || low != low || high != high || in&(needSum|needMin|needMax) == 0 && anyNaN(values) {
+	if sum != sum || low != low || high != high || in&(needSum|needMin|needMax) == 0 && AnyNaN(values) {
 		return false
 	}
 	s.Sum = sum
@@ -590,7 +568,8 @@ func firstOf(times []core.Time, values []float64, v float64, in need) (float64, 
 	return values[at], times[at]
 }
 
-func anyNaN(values []float64) bool {
+// AnyNaN reports whether a value is NaN.
+func AnyNaN(values []float64) bool {
 	for _, v := range values {
 		if v != v {
 			return true
@@ -599,8 +578,8 @@ func anyNaN(values []float64) bool {
 	return false
 }
 
-// least returns the least value, NaN if one is. Four at a time do not wait for each other.
-func least(values []float64) float64 {
+// Least returns the least value, of at least one, NaN if one is. Four at a time do not wait for each other.
+func Least(values []float64) float64 {
 	a := values[0]
 	b, c, d := a, a, a
 	for ; len(values) >= 4; values = values[4:] {
@@ -612,8 +591,8 @@ func least(values []float64) float64 {
 	return min(a, b, c, d)
 }
 
-// greatest returns the greatest value, NaN if one is.
-func greatest(values []float64) float64 {
+// Greatest returns the greatest value, of at least one, NaN if one is.
+func Greatest(values []float64) float64 {
 	a := values[0]
 	b, c, d := a, a, a
 	for ; len(values) >= 4; values = values[4:] {

@@ -92,12 +92,6 @@ func TestTwoFunctionsAndMisalignedStart(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("misaligned start (-want +got):\n%s", diff)
 	}
-	// SQL keeps the period that contains the start, with the samples inside the range.
-	got = aggregate(t, calc.Aggregation{Range: between(t, "10:01:00", "10:10:00"), Period: fiveMinutes, Rules: calc.SQLRules}, "COUNT")
-	want = []calc.Series{{Times: []core.Time{1620036000000, 1620036300000}, Values: []float64{3, 2}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("SQL (-want +got):\n%s", diff)
-	}
 }
 
 func TestFill(t *testing.T) {
@@ -164,10 +158,6 @@ func TestNaNAndEmptyPeriods(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("query rules (-want +got):\n%s", diff)
-	}
-	a.Rules = calc.SQLRules
-	if got, err = calc.Aggregate(a, times, values); err != nil || got[1].Values[1] != 2 || got[2].Values[1] != 2 {
-		t.Errorf("SQL does not look back over an empty period: %v, %v", got, err)
 	}
 }
 

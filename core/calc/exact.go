@@ -3,6 +3,7 @@ package calc
 import (
 	"bytes"
 	"math"
+	"math/big"
 	"math/bits"
 	"strconv"
 )
@@ -357,3 +358,5 @@ func Round(v float64, places int) float64 {
 	}
 	return int128{negative: d.mantissa < 0, lo: q}.double(-places)
 }
+
+func powerOfTen(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }

@@ -204,6 +204,24 @@ func TestExactSumIsThatOfRationals(t *testing.T) {
 	}
 }
 
+func TestExactSumOfMultiples(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for places := range 9 {
+		var got, want ExactSum
+		for range 20 {
+			values := make([]float64, r.IntN(9000))
+			for i := range values {
+				values[i] = float64(r.Int64N(1<<32)-1<<31) / math.Pow10(places)
+			}
+			got.AddMultiples(values, places)
+			want.AddRun(values)
+		}
+		if got.Sum() != want.Sum() || got.Mean() != want.Mean() || got.Count() != want.Count() {
+			t.Errorf("%d places: sum %v of %d, want %v of %d", places, got.Sum(), got.Count(), want.Sum(), want.Count())
+		}
+	}
+}
+
 func TestExactSumOfOddThings(t *testing.T) {
 	var s ExactSum
 	if s.Sum() != 0 || s.Count() != 0 || s.Mean() == s.Mean() {

@@ -68,6 +68,24 @@ func (s *ExactSum) addRun(values []float64) {
 	s.addShort(sum)
 }
 
+// AddMultiples adds at most 65,536 numbers, each the double nearest to i/10^places with a whole number i below 2^31. places is at most 15.
+func (s *ExactSum) AddMultiples(values []float64, places int) {
+	// The last bits of the magic number plus i are i: it is added up with them, and taken off at the end.
+	const magic = float64(roundMagic)
+	ten := powersOfTen[places]
+	var sum uint64
+	for _, v := range values {
+		sum += math.Float64bits(float64(v*ten) + magic)
+	}
+	total := int64(sum - uint64(len(values))*math.Float64bits(magic))
+	s.count += int64(len(values))
+	if places <= 4 {
+		s.addShort(total * int64(powersOfTen[4-places]))
+		return
+	}
+	s.addDeep(decimal{total, -places}, 1)
+}
+
 // AddInts adds whole numbers.
 func (s *ExactSum) AddInts(values []int64) {
 	var sum int64

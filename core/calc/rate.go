@@ -27,7 +27,7 @@ func (r Rate) Apply(times []core.Time, values []float64) Series {
 		if before >= 0 && (r.Signed || v >= values[before]) {
 			d := v - values[before]
 			if r.Decimal {
-				d = decimalDifference(v, values[before])
+				d = Minus(v, values[before])
 			}
 			switch took := float64(times[i] - times[before]); {
 			case r.PerMillis >= 1:

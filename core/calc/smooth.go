@@ -51,7 +51,7 @@ type Smooth struct {
 }
 
 // Apply smooths a series. A NaN stays where it is and belongs to no window; kept lists the indexes of samples that have a place in the output.
-// The work is the number of samples times the size of the window, so that sums are exact to the last digit; ctx ends it.
+// The work is the number of samples times the size of the window, since what was added to a sum of doubles cannot be taken away without a trace; ctx ends it.
 func (s Smooth) Apply(ctx context.Context, times []core.Time, values []float64) (out Series, kept []int, err error) {
 	w := window{Smooth: s}
 	work := 0
@@ -85,7 +85,8 @@ type window struct {
 	Smooth
 	times   []core.Time
 	values  []float64
-	seen    int // samples in the window; for SmoothExponential all so far, which are not kept
+	exact   ExactSum // of values, when Decimal
+	seen    int      // samples in the window; for SmoothExponential all so far, which are not kept
 	average float64
 	last    core.Time
 }
@@ -102,6 +103,12 @@ func (w *window) push(t core.Time, v float64) {
 	}
 	for w.Millis > 0 && float64(t-w.times[drop]) >= w.Millis {
 		drop++
+	}
+	if w.Decimal {
+		w.exact.Add(v)
+		for _, old := range w.values[:drop] {
+			w.exact.Remove(old)
+		}
 	}
 	w.times, w.values = w.times[drop:], w.values[drop:]
 	w.seen = len(w.values)
@@ -126,12 +133,12 @@ func (w *window) value() float64 {
 		return float64(w.seen)
 	case SmoothSum:
 		if w.Decimal {
-			return decimalExactSum(w.values)
+			return w.exact.Sum()
 		}
 		return Sum(w.values)
 	case SmoothAvg:
 		if w.Decimal {
-			return decimalMean(w.values)
+			return w.exact.Mean()
 		}
 		return Sum(w.values) / float64(w.seen)
 	case SmoothWeighted:

@@ -96,6 +96,17 @@ func TimeWeightedMean(times []core.Time, values []float64) float64 {
 	return sum / weights
 }
 
+// SecondWeightedMean is the time-weighted mean of queries: it weighs each value with 1 + the seconds since the first one. No value is NaN.
+func SecondWeightedMean(times []core.Time, values []float64) float64 {
+	var sum, weights float64
+	for i, v := range values {
+		w := 1 + float64(times[i]-times[0])/1000
+		sum += w * v
+		weights += w
+	}
+	return sum / weights
+}
+
 func wholeSeconds(t core.Time) float64 { return math.Floor(float64(t) / 1000) }
 
 // bounds returns the positions of the first and last value that is not NaN, or -1.

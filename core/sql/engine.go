@@ -53,6 +53,7 @@ type Options struct {
 	Time     time.Duration // "sql.time": of one query, reading its answer included. Default 5 min
 	Likes    int           // "sql.metric.like.limit": metrics that a pattern in atsd_series may match. Default 50
 	Length   int           // "sql.length": bytes of a statement. Default 1 MiB
+	Width    int           // "sql.columns": columns of a SELECT, and keys of a clause. Default 4096
 
 	Log *slog.Logger // nil = none
 }
@@ -286,12 +287,13 @@ type session struct {
 
 func (e *Engine) session(ctx context.Context, r Request) *session {
 	x := &session{Engine: e, request: r, scope: r.Origin.Grants.ReadScope(), memory: exec.NewMemory(e.Memory)}
-	x.env = &expr.Env{Now: e.Clock(), Zone: e.Zone, ServerZone: e.Zone, Calendars: e.Calendars(), Facts: newFacts(ctx, e, x.scope)}
+	x.env = &expr.Env{Now: e.Clock(), Zone: e.Zone, ServerZone: e.Zone, Calendars: e.Calendars(), Facts: newFacts(ctx, x),
+		Room: x.memory.Grow, Halt: ctx.Err}
 	return x
 }
 
 func (x *session) options() plan.Options {
-	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Scope: x.scope, Env: x.env, EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes,
+	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Scope: x.scope, Env: x.env, EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width,
 		Instants: x.instants}
 }
 

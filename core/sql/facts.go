@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/filter"
+	"github.com/tidemark-db/tidemark/core/sql/exec"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
 )
 
@@ -17,11 +18,12 @@ type facts struct {
 	ctx    context.Context // of the statement: expressions have none
 	engine *Engine
 	scope  core.Scope
+	memory *exec.Memory // of the statement: answers are kept until it ends
 
 	mu          sync.Mutex // guards the answers: expressions run on several goroutines
 	tables      map[string]*core.Table
 	collections map[string]*core.Collection
-	groups      []string // all that are enabled; nil = not asked yet
+	groups      []string // all there are; nil = not asked yet
 	memberships map[string][]string
 	metrics     map[string][]string
 	readable    map[string]bool
@@ -33,8 +35,8 @@ type propertyQuestion struct {
 	since          core.Time
 }
 
-func newFacts(ctx context.Context, e *Engine, scope core.Scope) expr.Facts {
-	return &facts{ctx: ctx, engine: e, scope: scope, tables: map[string]*core.Table{}, collections: map[string]*core.Collection{}, memberships: map[string][]string{},
+func newFacts(ctx context.Context, x *session) expr.Facts {
+	return &facts{ctx: ctx, engine: x.Engine, scope: x.scope, memory: x.memory, tables: map[string]*core.Table{}, collections: map[string]*core.Collection{}, memberships: map[string][]string{},
 		metrics: map[string][]string{}, readable: map[string]bool{}, properties: map[propertyQuestion]string{}}
 }
 
@@ -44,12 +46,18 @@ func (f *facts) document(kind core.DocKind, key string, into any) (bool, error) 
 		if err != nil {
 			return false, err
 		}
+		if err := f.memory.Grow(int64(len(doc.Body))); err != nil {
+			return false, err
+		}
 		return true, json.Unmarshal(doc.Body, into)
 	}
 	return false, nil
 }
 
-// remembered returns the answer of a key, and asks once.
+// answerBytes is what an answer takes beside its texts: its key and its place.
+const answerBytes = 128
+
+// remembered returns the answer of a key, and asks once. Whoever asks charges the texts of the answer.
 func remembered[K comparable, V any](f *facts, answers map[K]V, key K, ask func() (V, error)) (V, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,9 +66,21 @@ func remembered[K comparable, V any](f *facts, answers map[K]V, key K, ask func(
 	}
 	v, err := ask()
 	if err == nil {
+		err = f.memory.Grow(answerBytes)
+	}
+	if err == nil {
 		answers[key] = v
 	}
 	return v, err
+}
+
+// charge takes the memory of texts.
+func (f *facts) charge(texts ...string) error {
+	size := int64(0)
+	for _, text := range texts {
+		size += int64(len(text)) + 16
+	}
+	return f.memory.Grow(size)
 }
 
 // Lookup finds the value of a key of a replacement table.
@@ -100,43 +120,47 @@ func (f *facts) Collection(name string) (values []string, exists bool, err error
 // Entity returns an entity that the caller may read: as it is, or its latest version at or before a time.
 func (f *facts) Entity(name string, version *core.Time) (core.Entity, bool, error) {
 	entity, ok := f.engine.Catalog.Entity(name)
-	if !ok || !f.mayRead(name) {
+	if !ok {
 		return core.Entity{}, false, nil
+	}
+	if may, err := f.mayRead(name); err != nil || !may {
+		return core.Entity{}, false, err
 	}
 	if version == nil {
 		return entity, true, nil
 	}
+	var past core.Entity
 	found := false
 	for _, v := range f.engine.Metadata.EntityVersions(name) {
 		if v.VersionDate() <= *version {
-			entity, found = v, true
+			past, found = v, true
 		}
 	}
-	return entity, found, nil
+	return past, found, nil
 }
 
-func (f *facts) mayRead(entity string) bool {
+func (f *facts) mayRead(entity string) (bool, error) {
 	if f.scope.All {
-		return true
+		return true, nil
 	}
-	may, _ := remembered(f, f.readable, entity, func() (bool, error) {
+	return remembered(f, f.readable, entity, func() (bool, error) {
 		return slices.ContainsFunc(f.scope.Groups, func(group string) bool { return f.engine.Catalog.Member(entity, group) }), nil
 	})
-	return may
 }
 
 // Groups returns the enabled groups that an entity belongs to, sorted.
 func (f *facts) Groups(entity string) ([]string, error) {
 	return remembered(f, f.memberships, entity, func() ([]string, error) {
 		if f.groups == nil {
-			f.groups = []string{}
+			all := []string{}
 			for doc, err := range f.engine.Reader.Documents(f.ctx, core.DocumentQuery{Kind: core.DocGroup}) {
 				if err != nil {
 					return nil, err
 				}
-				f.groups = append(f.groups, doc.Key)
+				all = append(all, doc.Key)
 			}
-			slices.Sort(f.groups)
+			slices.Sort(all)
+			f.groups = all
 		}
 		var groups []string
 		for _, g := range f.groups {
@@ -144,7 +168,7 @@ func (f *facts) Groups(entity string) ([]string, error) {
 				groups = append(groups, g)
 			}
 		}
-		return groups, nil
+		return groups, f.memory.Grow(int64(len(groups)) * 16) // the texts are those of all groups
 	})
 }
 
@@ -161,7 +185,7 @@ func (f *facts) Metrics(entity string) ([]string, error) {
 				metrics = append(metrics, strings.Clone(k.Key.Metric))
 			}
 		}
-		return metrics, nil
+		return metrics, f.charge(metrics...)
 	})
 }
 
@@ -188,5 +212,5 @@ func (f *facts) property(entity, search string, since core.Time) (string, error)
 			found, newest = strings.Clone(values[0]), r.Time
 		}
 	}
-	return found, nil
+	return found, f.charge(entity, search, found)
 }

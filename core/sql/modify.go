@@ -3,7 +3,10 @@ package sql
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -298,25 +301,56 @@ func (r *row) assignSetting(of string, parts []ast.Ident, a ast.Assignment, v co
 	case v.Type == column.Null || v.Type == column.String && v.Text == "":
 		return nil
 	}
+	value, err := settingValue(member, textOf(v))
+	if err != nil {
+		return a.Value.At().Errorf("%s must be %s, not '%s'", nameOf(a.Column), err, textOf(v))
+	}
+	patch[member] = value
+	return nil
+}
+
+// settingWords are the settings that take one word of a list, in the case in which they are stored.
+var settingWords = map[string][]string{
+	"dataType":      {"SHORT", "INTEGER", "LONG", "FLOAT", "DOUBLE", "DECIMAL"},
+	"interpolate":   {"LINEAR", "PREVIOUS"},
+	"invalidAction": {"NONE", "TRANSFORM", "DISCARD", "RAISE_ERROR", "SET_VERSION_STATUS"},
+}
+
+// settingValue returns what a document holds for a text. The error says what the setting must be.
+func settingValue(member, text string) (any, error) {
+	if words := settingWords[member]; words != nil {
+		if word := strings.ToUpper(text); slices.Contains(words, word) {
+			return word, nil
+		}
+		return nil, fmt.Errorf("one of %s", strings.Join(words, ", "))
+	}
 	switch member {
 	case "enabled", "persistent", "versioned":
-		on, err := strconv.ParseBool(strings.ToLower(textOf(v)))
-		if err != nil {
-			return a.Value.At().Errorf("%s must be true or false, not '%s'", nameOf(a.Column), textOf(v))
+		switch strings.ToLower(text) {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
 		}
-		patch[member] = on
-	case "minValue", "maxValue", "retentionDays":
-		n, err := strconv.ParseFloat(textOf(v), 64)
-		if err != nil {
-			return a.Value.At().Errorf("%s must be a number, not '%s'", nameOf(a.Column), textOf(v))
+		return nil, errors.New("true or false")
+	case "minValue", "maxValue":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return nil, errors.New("a number")
 		}
-		patch[member] = n
-	case "dataType", "invalidAction", "interpolate":
-		patch[member] = strings.ToUpper(textOf(v))
-	default:
-		patch[member] = textOf(v)
+		return n, nil
+	case "retentionDays":
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return nil, errors.New("a whole number of days")
+		}
+		return n, nil
+	case "timeZone":
+		if _, err := dates.LoadZone(text); err != nil {
+			return nil, errors.New("a time zone")
+		}
 	}
-	return nil
+	return text, nil
 }
 
 // batch makes of the row what the pipeline takes.
@@ -347,22 +381,24 @@ func (r *row) batch(table string, origin core.Origin) (*core.Batch, error) {
 		}
 		b.AddText(b.Ref(core.SeriesKey{Metric: stored(table), Entity: r.entity, Tags: r.tags}), r.time, r.text)
 	}
-	if err := patch(b, core.DocMetric, stored(table), r.metric, r.metricTags); err != nil {
+	if err := patch(b, core.DocChange{Kind: core.DocMetric, Key: stored(table)}, r.metric, r.metricTags); err != nil {
 		return nil, err
 	}
-	return b, patch(b, core.DocEntity, r.entity, r.about, r.entityTags)
+	return b, patch(b, core.DocChange{Kind: core.DocEntity, Key: r.entity}, r.about, r.entityTags)
 }
 
-// patch adds the change of a metric or entity, if there is any.
-func patch(b *core.Batch, kind core.DocKind, key string, members, tags map[string]any) error {
+// patch adds the change of a document, if there is any.
+func patch(b *core.Batch, of core.DocChange, members, tags map[string]any) error {
 	if len(tags) > 0 {
 		members["tags"] = tags
 	}
 	if len(members) == 0 {
 		return nil
 	}
-	body, err := json.Marshal(members)
-	b.Documents = append(b.Documents, core.DocChange{Kind: kind, Key: key, Op: core.DocPatch, Body: body})
+	var err error
+	of.Op = core.DocPatch
+	of.Body, err = json.Marshal(members)
+	b.Documents = append(b.Documents, of)
 	return err
 }
 
@@ -377,7 +413,7 @@ func (x *session) delete(ctx context.Context, s *ast.Delete) (*core.Receipt, err
 	}
 	origin := x.request.Origin
 	origin.Door = core.DoorSQL
-	d := deletion{batch: &core.Batch{Origin: origin}, ingest: x.Ingest}
+	d := deletion{batch: &core.Batch{Origin: origin}, ingest: x.Ingest, memory: x.memory}
 	if scan, ok := plan.WholeSeries(q); ok {
 		d.intervals = scan.Intervals
 	}
@@ -389,13 +425,17 @@ func (x *session) delete(ctx context.Context, s *ast.Delete) (*core.Receipt, err
 			return nil, err
 		}
 	}
-	return d.receipt, d.flush(ctx)
+	if err := d.flush(ctx); err != nil {
+		return nil, err
+	}
+	return d.receipt, nil
 }
 
 // deletion collects deletes into batches. With intervals a series is deleted in these, otherwise at the times of its rows.
 type deletion struct {
 	batch     *core.Batch
 	ingest    core.Ingester
+	memory    *exec.Memory // charged for series
 	intervals []plan.Interval
 	series    map[string]bool // canonical keys of series that are done, with intervals
 	receipt   *core.Receipt
@@ -425,6 +465,9 @@ func (d *deletion) rows(ctx context.Context, b *column.Batch) error {
 		} else if canonical := string(key.Append(nil)); !d.series[canonical] {
 			if d.series == nil {
 				d.series = map[string]bool{}
+			}
+			if err := d.memory.Grow(int64(len(canonical)) + answerBytes); err != nil {
+				return err
 			}
 			d.series[canonical] = true
 			for _, in := range d.intervals {

@@ -190,7 +190,7 @@ func (o *oracle) Wait(ctx context.Context, _ core.Position) error { <-ctx.Done()
 func (o *oracle) End() core.Position                              { return o.end }
 
 func openStorage(t testing.TB, clock func() core.Time) backend {
-	db, _, err := storage.Open(vfs.NewMem(), "data", storage.Options{Now: clock})
+	db, _, err := storage.Open(vfs.NewMem(), "data", storage.Options{Now: clock, SegmentBytes: 2 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

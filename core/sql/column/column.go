@@ -2,7 +2,7 @@
 //
 //	column.go   types, vectors, batches      value.go    single values
 //	builder.go  making and taking rows       compare.go  the order of ORDER BY
-//	key.go      values as bytes              text.go     numbers as texts, the text of results
+//	exact.go    decimals that are no doubles text.go     numbers as texts, the text of results
 package column
 
 import "github.com/tidemark-db/tidemark/core"

@@ -1,7 +1,6 @@
 package column
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -104,7 +103,7 @@ var ordered = map[string][]Value{
 	"instants": {NullValue, TimeValue(-5), TimeValue(0), TimeValue(math.MaxInt64)},
 }
 
-// Keys and comparisons give the same order, also through vectors.
+// Comparisons give the same order through vectors.
 func TestOrder(t *testing.T) {
 	for name, values := range ordered {
 		b := NewBuilder(Object)
@@ -121,12 +120,6 @@ func TestOrder(t *testing.T) {
 				if got := Compare(v, i, v, j); got != want {
 					t.Errorf("%s: row of %s against %s is %d", name, x.Format(), y.Format(), got)
 				}
-				if got := bytes.Compare(AppendKey(nil, v, i), AppendValueKey(nil, y)); got != want {
-					t.Errorf("%s: key of %s against %s is %d", name, x.Format(), y.Format(), got)
-				}
-				if i != j && bytes.HasPrefix(AppendValueKey(nil, x), AppendValueKey(nil, y)) {
-					t.Errorf("%s: the key of %s begins with that of %s", name, x.Format(), y.Format())
-				}
 			}
 		}
 	}
@@ -135,23 +128,10 @@ func TestOrder(t *testing.T) {
 	}
 	same := [][2]Value{{IntValue(Bigint, 1), FloatValue(Double, 1)}, {FloatValue(Double, 0), FloatValue(Double, math.Copysign(0, -1))}, {FloatValue(Double, nan), FloatValue(Float, -nan)}}
 	for _, s := range same {
-		if CompareValues(s[0], s[1]) != 0 || !bytes.Equal(AppendValueKey(nil, s[0]), AppendValueKey(nil, s[1])) {
+		if CompareValues(s[0], s[1]) != 0 {
 			t.Errorf("%v and %v differ", s[0], s[1])
 		}
 	}
-}
-
-func FuzzKey(f *testing.F) {
-	f.Add("a", "a\x00", 1.5, int64(1))
-	f.Add("", "\x00\xff", float64(1<<63), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, a, b string, number float64, whole int64) {
-		pairs := [][2]Value{{TextValue(a), TextValue(b)}, {FloatValue(Double, number), IntValue(Bigint, whole)}, {IntValue(Bigint, int64(len(a))), FloatValue(Double, number)}}
-		for _, p := range pairs {
-			if got, want := bytes.Compare(AppendValueKey(nil, p[0]), AppendValueKey(nil, p[1])), CompareValues(p[0], p[1]); got != want {
-				t.Errorf("%v against %v: keys %d, values %d", p[0], p[1], got, want)
-			}
-		}
-	})
 }
 
 func texts(v *Vector) string {
@@ -252,7 +232,7 @@ func TestTrue(t *testing.T) {
 	}
 }
 
-// Vectors of each kind are ordered, keyed and read like the values in them.
+// Vectors of each kind are ordered and read like the values in them.
 func TestKindsOfVectors(t *testing.T) {
 	vectors := []*Vector{
 		{Type: Double, Len: 3, Floats: []float64{1.5, nan, -2}},
@@ -273,9 +253,6 @@ func TestKindsOfVectors(t *testing.T) {
 			text, ok := v.AsText(i)
 			if want, wantOK := x.AsText(); text != want || ok != wantOK {
 				t.Errorf("%v, row %d: the text is %q %v, that of the value %q %v", v.Type, i, text, ok, want, wantOK)
-			}
-			if !bytes.Equal(AppendKey(nil, v, i), AppendValueKey(nil, x)) {
-				t.Errorf("%v, row %d: the key is not that of the value", v.Type, i)
 			}
 			for j := range v.Len {
 				if got, want := Compare(v, i, v, j), CompareValues(x, v.Value(j)); got != want {

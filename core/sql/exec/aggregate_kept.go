@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
@@ -211,32 +212,21 @@ func (s *weightedState) merge(ids []int32, from state) {
 
 func (s *weightedState) result(order, _ []int32) *column.Vector {
 	v := newAnswer(s.of, len(order))
+	var times []core.Time
 	var values []float64
 	for i, g := range order {
-		list := s.ordered(g)
+		times, values = times[:0], values[:0]
+		for _, e := range s.ordered(g) {
+			times, values = append(times, core.Time(e.time)), append(values, e.value)
+		}
 		switch {
-		case len(list) == 0:
+		case len(values) == 0:
 			v.setNone(i)
 		case s.byTime:
-			v.setFloat(i, timeWeighted(list))
+			v.setFloat(i, calc.SecondWeightedMean(times, values))
 		default:
-			values = values[:0]
-			for _, e := range list {
-				values = append(values, e.value)
-			}
 			v.setFloat(i, calc.WeightedMean(values))
 		}
 	}
 	return &v.Vector
-}
-
-// timeWeighted weighs each value with 1 + seconds since the first one.
-func timeWeighted(list []timed) float64 {
-	var sum, weights float64
-	for _, e := range list {
-		w := 1 + float64(e.time-list[0].time)/1000
-		sum += w * e.value
-		weights += w
-	}
-	return sum / weights
 }

@@ -2,6 +2,9 @@ package exec
 
 import (
 	"math"
+	"slices"
+
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
 // What the states make of many samples of one group at once.
@@ -27,7 +30,13 @@ func (s *countState) addStats(id int32, r *statsRun) bool {
 	return true
 }
 
-func (s *sumState) addRun(id int32, r *sampleRun) { s.sums[id].AddRun(r.values) }
+func (s *sumState) addRun(id int32, r *sampleRun) {
+	if r.places > 0 {
+		s.sums[id].AddMultiples(r.values, int(r.places)-1)
+		return
+	}
+	s.sums[id].AddRun(r.values)
+}
 
 func (s *sumState) addStats(id int32, r *statsRun) bool {
 	most := max(math.Abs(r.Min), math.Abs(r.Max))
@@ -52,32 +61,18 @@ func (s *extremeState) addRun(id int32, r *sampleRun) {
 	}
 	at := 0 // when it was does not matter
 	if s.time {
-		at = indexOf(r.values, best)
+		at = slices.Index(r.values, best)
 	}
 	found := edge{value: best, time: int64(r.times[at]), rank: r.rank, some: true}
 	s.put(e, &found)
 }
 
-// extreme returns the least or greatest value, NaN if one is. Four at a time do not wait for each other.
+// extreme returns the least or greatest value, NaN if one is.
 func (s *extremeState) extreme(values []float64) float64 {
-	a := values[0]
-	b, c, d := a, a, a
 	if s.max {
-		for ; len(values) >= 4; values = values[4:] {
-			a, b, c, d = max(a, values[0]), max(b, values[1]), max(c, values[2]), max(d, values[3])
-		}
-		for _, v := range values {
-			a = max(a, v)
-		}
-		return max(a, b, c, d)
+		return calc.Greatest(values)
 	}
-	for ; len(values) >= 4; values = values[4:] {
-		a, b, c, d = min(a, values[0]), min(b, values[1]), min(c, values[2]), min(d, values[3])
-	}
-	for _, v := range values {
-		a = min(a, v)
-	}
-	return min(a, b, c, d)
+	return calc.Least(values)
 }
 
 // extremeAmongNaN returns the least or greatest number, NaN if there is none.
@@ -89,24 +84,6 @@ func (s *extremeState) extremeAmongNaN(values []float64) float64 {
 		}
 	}
 	return best
-}
-
-func firstNumber(values []float64) int {
-	for i, v := range values {
-		if v == v {
-			return i
-		}
-	}
-	return -1
-}
-
-func indexOf(values []float64, x float64) int {
-	for i, v := range values {
-		if v == x {
-			return i
-		}
-	}
-	return -1
 }
 
 func (s *extremeState) addStats(id int32, r *statsRun) bool {
@@ -129,7 +106,7 @@ func (s *firstState) addRun(id int32, r *sampleRun) {
 			}
 		}
 	} else {
-		at = firstNumber(r.values)
+		at = slices.IndexFunc(r.values, func(v float64) bool { return v == v })
 	}
 	if at >= 0 {
 		e := edge{value: r.values[at], time: int64(r.times[at]), rank: r.rank, some: true}
@@ -160,7 +137,7 @@ func (s *deviationState) addRun(id int32, r *sampleRun) {
 func (s *keptState) addRun(id int32, r *sampleRun) {
 	list := s.values[id]
 	before := cap(list)
-	if anyNaN(r.values) {
+	if calc.AnyNaN(r.values) {
 		for _, v := range r.values {
 			if v == v {
 				list = append(list, v)
@@ -171,15 +148,6 @@ func (s *keptState) addRun(id int32, r *sampleRun) {
 	}
 	s.held += int64(cap(list)-before) * 8
 	s.values[id] = list
-}
-
-func anyNaN(values []float64) bool {
-	for _, v := range values {
-		if v != v {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *timedState) addRun(id int32, r *sampleRun) {

@@ -16,7 +16,7 @@ import (
 // joined as usual. The rows of one entity are held.
 func (x *execution) joinDetail(ctx context.Context, j *plan.Join) stream {
 	joined := func(yield func(*column.Batch, error) bool) {
-		d := x.newDetail(j, yield)
+		d := x.newDetail(ctx, j, yield)
 		defer d.stop()
 		err := d.attach(ctx)
 		if err == nil {
@@ -61,9 +61,9 @@ type detailSeries struct {
 	rows []int32 // of held
 }
 
-func (x *execution) newDetail(j *plan.Join, yield func(*column.Batch, error) bool) *detail {
+func (x *execution) newDetail(ctx context.Context, j *plan.Join, yield func(*column.Batch, error) bool) *detail {
 	byEntity := comparesEntity(j)
-	d := &detail{x: x, fillings: x.newFillings(j.Detail), byEntity: byEntity, match: newMatcher(j.Inputs, byEntity), out: newJoined(j, yield)}
+	d := &detail{x: x, fillings: x.newFillings(j.Detail), byEntity: byEntity, match: x.newMatcher(ctx, j.Inputs, byEntity), out: newJoined(j, yield)}
 	for i := range j.Inputs {
 		in := j.Inputs[i]
 		s := detailSide{metric: -1, intervals: []plan.Interval{{Range: core.AllTime}}}
@@ -111,6 +111,7 @@ func (d *detail) attach(ctx context.Context) error {
 }
 
 func (d *detail) stop() {
+	d.match.release()
 	for i := range d.sides {
 		d.sides[i].stop()
 		d.sides[i].held.release()
@@ -169,13 +170,19 @@ func (s *detailSide) collect(entity name) error {
 			return err
 		}
 	}
-	s.split()
-	return nil
+	return s.split()
 }
 
-func (s *detailSide) split() {
+// splitBytes is what a row takes beside its columns: its place in its series, and its time.
+const splitBytes = 16
+
+// split tells the series of the rows apart.
+func (s *detailSide) split() error {
 	s.series, s.times = nil, map[name][]int64{}
 	all := s.held.batch()
+	if err := s.held.grow(int64(all.Len) * splitBytes); err != nil {
+		return err
+	}
 	found := map[[2]name]int{}
 	for i := range all.Len {
 		metric, tags := nameAt(all, s.metric, i), nameAt(all, s.input.Tags, i)
@@ -190,6 +197,7 @@ func (s *detailSide) split() {
 			s.times[tags] = append(s.times[tags], t)
 		}
 	}
+	return nil
 }
 
 // inside reports whether a time lies in an interval of the input.
@@ -230,28 +238,25 @@ func (d *detail) others(i int, tags name) []int64 {
 func (d *detail) interpolate(i int) error {
 	s := &d.sides[i]
 	all := s.held.batch()
-	var batches []*column.Batch
-	size := int64(0)
+	made := d.x.newRows()
+	defer made.release()
 	for n := range s.series {
 		one := &s.series[n]
-		points, err := d.points(s, one, d.others(i, one.tags))
+		times := d.others(i, one.tags)
+		building := account{memory: d.x.Memory}
+		err := building.grow(int64(len(times)+len(one.rows)) * pointBytes)
+		if err == nil {
+			var points *pointRows
+			if points, err = d.points(s, one, times); err == nil {
+				err = made.add(points.batch(all, one.rows[0]))
+			}
+		}
+		building.release()
 		if err != nil {
 			return err
 		}
-		b := points.batch(all, one.rows[0])
-		for _, v := range b.Columns {
-			size += runSize(v, span{0, b.Len})
-		}
-		batches = append(batches, b)
 	}
-	made := d.x.newRows()
-	defer made.release()
-	for _, b := range batches {
-		if err := made.add(b); err != nil {
-			return err
-		}
-	}
-	if err := s.held.grow(size); err != nil { // for what Gather makes below, until the next entity
+	if err := s.held.grow(made.taken); err != nil { // for what Gather makes below, until the next entity
 		return err
 	}
 	s.made = made.batch().Gather(orderByTime(made.batch(), s.input))
@@ -260,6 +265,9 @@ func (d *detail) interpolate(i int) error {
 	s.made, err = s.sieve.pass(d.x.env, s.made)
 	return err
 }
+
+// pointBytes is what a point takes until its row is made: its time among those of the other inputs, time, value, row and flag.
+const pointBytes = 32
 
 // orderByTime returns the rows of b by time, then tags.
 func orderByTime(b *column.Batch, in *plan.JoinInput) []int32 {
@@ -307,6 +315,8 @@ func (d *detail) points(s *detailSide, one *detailSeries, times []int64) (*point
 		return true
 	}}
 	grid.grid = func(plan.Interval, core.Time) (ticks, error) { return &listedTicks{times}, nil }
+	grid.waiting = &account{memory: d.x.Memory}
+	defer grid.waiting.release()
 	grid.start(s.intervals)
 	for _, row := range one.rows {
 		grid.take(reading[int32]{core.Time(timeAt(all, s.input.Time, int(row))), numberAt(all, s.input.Value, int(row)), row + 1})

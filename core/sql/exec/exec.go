@@ -12,7 +12,8 @@
 //	join*.go         Join; detail.go at the times of the other tables
 //	sort.go          Sort, with runs on disk (spill.go) when memory is short
 //	rownumber*.go    RowNumber; window*.go analytic functions
-//	group.go         Group: hashing; period.go finds periods, fill.go fills empty ones, group_scan.go reads several series at once
+//	group.go         Group: hashing; period.go finds periods, fill.go fills empty ones
+//	group_scan.go    groups of several series read at once; group_filter.go when a filter is a range of values
 //	aggregate*.go    aggregate functions, over exact.go
 package exec
 
@@ -49,6 +50,38 @@ type execution struct {
 	Config
 	env   *expr.Env
 	spill *spillSpace
+	most  int // rows of a batch that expressions are computed for
+
+	stopped func() error // why the query is to end, for what takes long between two batches; nil = nobody ends it
+}
+
+// patience is how many steps pass between two questions whether the query is to end.
+const patience = 1 << 16
+
+// halted returns why the query is to end; nil = it is not.
+func (x *execution) halted() error {
+	if x.stopped == nil {
+		return nil
+	}
+	return x.stopped()
+}
+
+// The memory of expressions. One holds the values of a batch, AND and OR copy the columns that their right side reads, so that a statement of a megabyte would hold
+// gigabytes of values in batches of the usual size: it gets smaller ones.
+const (
+	valueBytes = 32 // of an expression in a row
+	leastRows  = 8  // of a batch
+	valueShare = 8  // part of the memory of a query
+)
+
+// fit sets the size of batches and takes the memory that the values of all expressions need.
+func (x *execution) fit(q *plan.Query, held *account) error {
+	n := int64(q.Computed()) * valueBytes
+	x.most = column.Size
+	if limit := x.Memory.Limit(); limit > 0 && n > 0 {
+		x.most = int(min(max(limit/valueShare/n, leastRows), column.Size))
+	}
+	return held.grow(n * int64(min(x.most, leastRows)))
 }
 
 // Run yields the rows of a query. Batches are valid until the next one; an error, at most one, comes last. When the loop over them ends, no goroutine and no
@@ -61,8 +94,14 @@ func Run(ctx context.Context, q *plan.Query, c Config) iter.Seq2[*column.Batch, 
 		if c.Memory == nil {
 			c.Memory = NewMemory(0)
 		}
-		x := &execution{Config: c, env: q.Env, spill: &spillSpace{}}
+		x := &execution{Config: c, env: q.Env, spill: &spillSpace{}, stopped: ctx.Err}
 		defer x.spill.close()
+		held := account{memory: x.Memory}
+		defer held.release()
+		if err := x.fit(q, &held); err != nil {
+			yield(nil, err)
+			return
+		}
 		for b, err := range x.open(ctx, q.Root) {
 			if err == nil {
 				err = ctx.Err()
@@ -78,8 +117,39 @@ func Run(ctx context.Context, q *plan.Query, c Config) iter.Seq2[*column.Batch, 
 	}
 }
 
-// open returns the stream of an operator.
+// open returns the stream of an operator, in batches of the size that expressions are computed for.
 func (x *execution) open(ctx context.Context, op plan.Operator) stream {
+	rows := x.operator(ctx, op)
+	if x.most == 0 || x.most >= column.Size {
+		return rows
+	}
+	return func(yield func(*column.Batch, error) bool) {
+		var part column.Batch
+		for b, err := range rows {
+			if err == nil {
+				err = ctx.Err() // rows of so many expressions take long
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if b.Len <= x.most {
+				if !yield(b, nil) {
+					return
+				}
+				continue
+			}
+			for from := 0; from < b.Len; from += x.most {
+				slice(&part, b, span{from, min(from+x.most, b.Len)})
+				if !yield(&part, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (x *execution) operator(ctx context.Context, op plan.Operator) stream {
 	switch op := op.(type) {
 	case *plan.Row:
 		return x.row()

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -17,7 +18,7 @@ func (g *grouping) fills() bool {
 	return g.periods != nil && (g.plan.Period.Fill != ast.FillNone || g.plan.Period.Extend)
 }
 
-// filling makes the rows of groups and of empty periods between them. Rows lie in order of the other keys, interval and time.
+// fillRows makes the rows of groups and of empty periods between them. Rows lie in order of the other keys, interval and time.
 type fillRows struct {
 	*grouping
 	groups   *column.Batch // rows of the groups, in that order
@@ -41,7 +42,7 @@ func (g *grouping) filled(ctx context.Context, order, before []int32) (*column.B
 	if n := g.plan.Period.Number; n == math.Trunc(n) && !math.IsInf(n, 0) {
 		f.constant.Text = strconv.FormatFloat(n, 'f', 1, 64)
 	}
-	f.size = int64(len(f.columns))*32 + 32
+	f.size = int64(len(f.columns))*56 + 64 // with what sorting needs
 	for from := 0; from < len(order); {
 		to := from + 1
 		for to < len(order) && f.together(order[from], order[to]) {
@@ -52,7 +53,7 @@ func (g *grouping) filled(ctx context.Context, order, before []int32) (*column.B
 		}
 		from = to
 	}
-	return f.sorted(), nil
+	return f.sorted()
 }
 
 // together reports whether two groups differ in the period alone.
@@ -84,7 +85,7 @@ func (f *fillRows) run(ctx context.Context, order []int32, s span) error {
 	if period.Extend && lines.HasFrom {
 		var starts []core.Time
 		for t, ok := lines.prior(first.start); ok; t, ok = lines.prior(t) {
-			if err := f.room(); err != nil {
+			if err := f.room(ctx); err != nil {
 				return err
 			}
 			starts = append(starts, t)
@@ -114,7 +115,7 @@ func (f *fillRows) run(ctx context.Context, order []int32, s span) error {
 			continue
 		}
 		for g.at = lines.after(start); g.at < end; g.at = lines.after(g.at) {
-			if err := f.room(); err != nil {
+			if err := f.room(ctx); err != nil {
 				return err
 			}
 			f.put(g)
@@ -123,7 +124,12 @@ func (f *fillRows) run(ctx context.Context, order []int32, s span) error {
 	return nil
 }
 
-func (f *fillRows) room() error { return f.grow(f.size) }
+func (f *fillRows) room(ctx context.Context) error {
+	if f.taken/f.size%column.Size == 0 && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return f.grow(f.size)
+}
 
 // copy adds the row of a group.
 func (f *fillRows) copy(i int) error {
@@ -131,7 +137,7 @@ func (f *fillRows) copy(i int) error {
 		f.columns[j].AppendRow(v, i)
 	}
 	f.n++
-	return f.room()
+	return f.grow(f.size)
 }
 
 // gap is an empty period at at, between the rows left and right, one of which may be -1 for none, whose periods start at from and to.
@@ -195,7 +201,7 @@ func between(v *column.Vector, p gap) column.Value {
 }
 
 // sorted returns the rows in the order of their keys.
-func (f *fillRows) sorted() *column.Batch {
+func (f *fillRows) sorted() (*column.Batch, error) {
 	out := &column.Batch{Len: f.n}
 	for j, b := range f.columns {
 		v := b.Vector()
@@ -212,6 +218,8 @@ func (f *fillRows) sorted() *column.Batch {
 		}
 		names[i], pick[i] = string(key), int32(i)
 	}
-	slices.SortStableFunc(pick, func(a, b int32) int { return strings.Compare(names[a], names[b]) })
-	return out.Gather(pick)
+	if err := sortAll(f.x, pick, func(a, b int32) int { return cmp.Or(strings.Compare(names[a], names[b]), cmp.Compare(a, b)) }); err != nil {
+		return nil, err
+	}
+	return out.Gather(pick), nil
 }

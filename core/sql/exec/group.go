@@ -58,6 +58,8 @@ type grouping struct {
 	finished *sorter      // the rows of all groups, when they were made already; nil = they were not
 	ranks    []int32      // of the series of the first row of each group; nil: rows come in their order
 	rank     int32
+	// All groups are periods of one series, in the order of time: places alone tells them apart. The row first has their other keys.
+	ascending bool
 }
 
 // groupPlace says where a group lies among those with the same other keys.
@@ -97,6 +99,9 @@ func (g *grouping) close() {
 	}
 	g.kept.release()
 	g.states.release()
+	if g.periods != nil {
+		g.periods.release()
+	}
 	g.release()
 }
 
@@ -149,6 +154,11 @@ func (g *grouping) add(b *column.Batch) error {
 	if err := g.states.resize(len(g.names)); err != nil {
 		return err
 	}
+	return g.addAssigned(b, dropped)
+}
+
+// addAssigned takes rows whose groups are known; dropped says whether some have none.
+func (g *grouping) addAssigned(b *column.Batch, dropped bool) error {
 	if !dropped {
 		return g.states.add(g.ids, b)
 	}
@@ -427,18 +437,50 @@ func (g *grouping) rows(ctx context.Context) (*column.Batch, error) {
 	if g.fills() {
 		return g.filled(ctx, order, before)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(g.names[a], g.names[b]) })
+	if g.ascending {
+		return g.collect(order, before), nil
+	}
+	if err := sortAll(g.x, order, func(a, b int32) int { return cmp.Compare(g.names[a], g.names[b]) }); err != nil {
+		return nil, err
+	}
 	return g.collect(order, before), nil
 }
 
 // collect returns the rows of groups: keys, aggregates, what is carried.
 func (g *grouping) collect(order, before []int32) *column.Batch {
-	kept := g.kept.batch().Gather(order)
+	kept := g.firstRows().Gather(order)
 	n := len(g.plan.Keys)
 	out := &column.Batch{Len: len(order), Columns: kept.Columns[:n:n]}
 	out.Columns = append(out.Columns, g.states.columns(order, before)...)
 	out.Columns = append(out.Columns, kept.Columns[n:]...)
 	return out
+}
+
+// firstRows returns the keys of the groups, and what is carried.
+func (g *grouping) firstRows() *column.Batch {
+	if !g.ascending {
+		return g.kept.batch()
+	}
+	out := &column.Batch{Len: len(g.places)}
+	for i, v := range g.first.Columns {
+		if i != g.plan.PeriodKey {
+			out.Columns = append(out.Columns, repeated(v, out.Len))
+			continue
+		}
+		starts := &column.Vector{Type: v.Type, Len: out.Len, Ints: make([]int64, out.Len)}
+		for j := range g.places {
+			starts.Ints[j] = int64(g.places[j].start)
+		}
+		out.Columns = append(out.Columns, starts)
+	}
+	return out
+}
+
+// repeated returns a column of n rows that are all like the only row of v.
+func repeated(v *column.Vector, n int) *column.Vector {
+	one := *v
+	one.Const, one.Len = true, n
+	return &one
 }
 
 // chain sorts groups by their other keys and time, and returns for each group the one of the previous period; -1 for none.
@@ -460,8 +502,8 @@ func (g *grouping) chain(order []int32) []int32 {
 // merge takes the groups of another grouping of the same plan, which is spent.
 func (g *grouping) merge(o *grouping) error {
 	ids := make([]int32, len(o.names))
+	g.first = *o.kept.batch()
 	for i, name := range o.names {
-		g.first = *o.kept.batch()
 		if g.ranks != nil {
 			g.rank = o.ranks[i]
 		}

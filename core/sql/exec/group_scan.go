@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
+	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
@@ -35,6 +37,7 @@ type sampleRun struct {
 	times  []core.Time
 	values []float64
 	rank   int32
+	places int8 // as those of a block
 }
 
 type statsRun struct {
@@ -50,6 +53,9 @@ type seriesGroups struct {
 	plain bool // all aggregates are of the value itself
 	alone bool // no two series share a group
 	skip  bounder
+	// With plain: the filter, nil for none, and whether numbers are counted within it, whatever their times.
+	within *valueRange
+	counts bool
 
 	mu   sync.Mutex // guards the rest
 	idle []*groupWorker
@@ -69,6 +75,9 @@ type groupWorker struct {
 	series *series
 	starts column.Vector
 	run    sampleRun
+	passed sampleRun // memory for samples that a filter kept
+	grid   *grid     // of the series at hand, found last; nil = none was
+	gridAt int32
 	id     int32 // without periods, of the series at hand; -1 = not known yet
 }
 
@@ -78,7 +87,9 @@ func (g *grouping) scanSeries(ctx context.Context) (taken bool, err error) {
 	if from == nil {
 		return false, nil
 	}
-	s := &seriesGroups{grouping: g, scan: scan, plain: scan.Filter == nil && g.plainAggregates(scan)}
+	s := &seriesGroups{grouping: g, scan: scan, within: rangeOf(scan)}
+	s.plain = (scan.Filter == nil || s.within != nil) && g.plainAggregates(scan)
+	s.counts = s.plain && s.within != nil && g.periods == nil && g.countsAlone()
 	s.skip, _ = scan.Filter.(bounder)
 	var metrics []*metricScan
 	defer func() {
@@ -293,6 +304,8 @@ func (s *seriesGroups) worker(m *metricScan) (*groupWorker, error) {
 	if !s.alone {
 		g.ranks = []int32{}
 	}
+	// The periods of AlignEnd are left out, as samples may lie in none of them.
+	g.ascending = s.alone && s.plain && g.periods != nil && len(s.scan.Intervals) == 1 && p.Period.Align != ast.AlignEnd
 	s.all = append(s.all, w)
 	return w, nil
 }
@@ -354,6 +367,9 @@ func (w *groupWorker) visit(ctx context.Context, s *seriesGroups, key core.Serie
 	if err := w.prepare(); err != nil {
 		return err
 	}
+	for i := range w.states.args {
+		w.states.args[i].rank = w.rank // of rows that are added one by one
+	}
 	for p, err := range pieces {
 		if err == nil {
 			err = ctx.Err()
@@ -364,24 +380,29 @@ func (w *groupWorker) visit(ctx context.Context, s *seriesGroups, key core.Serie
 		if s.excluded(p.Stats) {
 			continue
 		}
-		if s.plain && p.Stats != nil {
-			if taken, err := w.addStats(p.Stats); taken || err != nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		b, err := p.Rows()
-		if err != nil {
-			return err
-		}
-		w.x.count(len(b.Times))
-		if err := w.addBlock(s, b); err != nil {
+		if err := w.addPiece(s, &p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addPiece takes a piece of the series with as little reading as will do.
+func (w *groupWorker) addPiece(s *seriesGroups, p *core.Piece) error {
+	if s.plain && p.Stats != nil && (s.within == nil || s.within.covers(p.Stats)) {
+		if taken, err := w.addStats(s, p.Stats); taken || err != nil {
+			return err
+		}
+	}
+	if taken, err := w.addCount(s, p); taken || err != nil {
+		return err
+	}
+	b, err := p.Rows()
+	if err != nil {
+		return err
+	}
+	w.x.count(len(b.Times))
+	return w.addBlock(s, b)
 }
 
 // excluded reports whether no row of a piece can pass the filter.
@@ -417,7 +438,7 @@ func (w *groupWorker) prepare() error {
 		w.starts = column.Vector{Type: w.plan.Keys[at].Type(), Len: 1, Ints: []int64{0}}
 		w.keys[at], w.first.Columns[at] = &w.starts, &w.starts
 	}
-	w.id = -1
+	w.id, w.grid = -1, nil
 	return nil
 }
 
@@ -425,7 +446,11 @@ func (w *groupWorker) prepare() error {
 func (w *groupWorker) addBlock(s *seriesGroups, b *core.Block) error {
 	if !s.plain || len(b.Decimals) > 0 {
 		for p, err := range w.series.rows(b) {
-			if err == nil {
+			switch {
+			case err != nil:
+			case w.ascending:
+				err = w.addAscending(p.batch)
+			default:
 				err = w.add(p.batch)
 			}
 			if err != nil {
@@ -434,10 +459,19 @@ func (w *groupWorker) addBlock(s *seriesGroups, b *core.Block) error {
 		}
 		return w.prepare() // the keys of a batch took the place of those of the series
 	}
-	for n, in := range s.scan.Intervals {
-		lo := before(b.Times, in.Start)
-		hi := lo + before(b.Times[lo:], in.End)
-		if err := w.addRuns(b.Times[lo:hi], b.Values[lo:hi], int32(n)); err != nil {
+	w.run.places = b.Places
+	for n := firstAfter(s.scan.Intervals, b.Times); n < len(s.scan.Intervals); n++ {
+		in := s.scan.Intervals[n]
+		lo := calc.Before(b.Times, in.Start)
+		if lo == len(b.Times) {
+			break
+		}
+		hi := lo + calc.Before(b.Times[lo:], in.End)
+		times, values := b.Times[lo:hi], b.Values[lo:hi]
+		if s.within != nil {
+			times, values = s.within.keep(&w.passed, times, values)
+		}
+		if err := w.addRuns(times, values, int32(n)); err != nil {
 			return err
 		}
 	}
@@ -454,7 +488,7 @@ func (w *groupWorker) addRuns(times []core.Time, values []float64, interval int3
 			return err
 		}
 		if w.periods != nil {
-			n = max(beforeNear(times, end), 1)
+			n = max(calc.Before(times, end), 1)
 		}
 		if id >= 0 {
 			w.run.times, w.run.values = times[:n], values[:n]
@@ -467,13 +501,22 @@ func (w *groupWorker) addRuns(times []core.Time, values []float64, interval int3
 	return w.states.charge()
 }
 
-// beforeNear is before for an answer that is small: it costs the logarithm of it.
-func beforeNear(times []core.Time, t core.Time) int {
-	step := 1
-	for step < len(times) && times[step] < t {
-		step *= 2
+// addAscending takes rows of the series that go to the states one by one.
+func (w *groupWorker) addAscending(b *column.Batch) error {
+	w.ids = grown(w.ids[:0], b.Len)
+	dropped := false
+	times := b.Columns[plan.ScanTime].Ints
+	for i := 0; i < b.Len; {
+		id, end, err := w.enterAt(core.Time(times[i]), 0)
+		if err != nil {
+			return err
+		}
+		dropped = dropped || id < 0
+		for first := i; i < b.Len && (i == first || times[i] < int64(end)); i++ {
+			w.ids[i] = id
+		}
 	}
-	return before(times[:min(step+1, len(times))], t)
+	return w.addAssigned(b, dropped)
 }
 
 // enterAt returns the group of a sample, which is made if need be, and the end of its period; -1 when it lies in none.
@@ -494,6 +537,10 @@ func (w *groupWorker) enterAt(t core.Time, interval int32) (id int32, end core.T
 	if !ok {
 		return -1, lines.base, nil
 	}
+	if w.ascending {
+		id, err = w.enterNext(groupPlace{interval: interval, grid: n, start: start})
+		return id, lines.after(start), err
+	}
 	w.starts.Ints[0] = int64(start)
 	walk := periodWalk{grouping: w.grouping}
 	id, err = walk.enter(&w.starts, 0, groupPlace{interval: interval, grid: n, start: start})
@@ -503,8 +550,24 @@ func (w *groupWorker) enterAt(t core.Time, interval int32) (id int32, end core.T
 	return id, lines.after(start), err
 }
 
+// enterNext returns the group of a period that is the last one so far or follows it.
+func (w *groupWorker) enterNext(place groupPlace) (int32, error) {
+	n := len(w.places)
+	if n > 0 && w.places[n-1].start == place.start {
+		return int32(n - 1), nil
+	}
+	if err := w.grow(mapEntry); err != nil {
+		return 0, err
+	}
+	w.names, w.places = append(w.names, ""), append(w.places, place)
+	return int32(n), w.states.resize(n + 1)
+}
+
 // lines returns the grid of the series in an interval, in which t lies.
 func (w *groupWorker) lines(t core.Time, interval int32) (*grid, int32, error) {
+	if w.ascending && w.grid != nil {
+		return w.grid, w.gridAt, nil // there is one interval
+	}
 	zone := ""
 	if v := w.zones(&w.series.batch); v != nil && !v.IsNull(0) {
 		zone = v.Strings[v.Index(0)]
@@ -513,21 +576,18 @@ func (w *groupWorker) lines(t core.Time, interval int32) (*grid, int32, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return w.periods.grids[n], n, nil
+	w.grid, w.gridAt = w.periods.grids[n], n
+	return w.grid, n, nil
 }
 
-// addStats takes a piece without looking at its samples, if it lies in one interval and period, holds no NaN, and every aggregate can do with the statistics.
-func (w *groupWorker) addStats(stats *core.Stats) (taken bool, err error) {
-	if stats.Count == 0 || stats.Rows != stats.Count {
+// addStats takes a piece without looking at its samples, if it lies in one interval and period, every aggregate can do with the statistics, and it holds no NaN
+// or the filter takes none.
+func (w *groupWorker) addStats(s *seriesGroups, stats *core.Stats) (taken bool, err error) {
+	if stats.Count == 0 || stats.Rows != stats.Count && s.within == nil {
 		return false, nil
 	}
-	interval := int32(-1)
-	for n, in := range w.metric.op.Intervals {
-		if in.Contains(stats.FirstTime) && in.Contains(stats.LastTime) {
-			interval = int32(n)
-		}
-	}
-	if interval < 0 {
+	interval, ok := w.intervalOf(stats)
+	if !ok {
 		return false, nil
 	}
 	if w.periods != nil {

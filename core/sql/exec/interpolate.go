@@ -69,7 +69,9 @@ type regular[T any] struct {
 	last    *reading[T] // sample, of any kind and wherever
 	left    *reading[T] // last number that the current interval may read; nil = none
 	gap     []reading[T]
-	own     bool // the current interval contains samples
+	waiting *account       // is charged for gap; nil = it is not counted
+	size    func(*T) int64 // bytes of what a sample carries that lie elsewhere; nil = none
+	own     bool           // the current interval contains samples
 	ticks   ticks
 	at      core.Time // the next point
 	more    bool      // at is valid
@@ -86,7 +88,8 @@ func (r *regular[T]) start(intervals []plan.Interval) {
 
 // reset begins an interval.
 func (r *regular[T]) reset() {
-	r.left, r.gap, r.own, r.ticks, r.more, r.carry = nil, r.gap[:0], false, nil, false, 0
+	r.forget()
+	r.left, r.own, r.ticks, r.more = nil, false, nil, false
 	if r.boundary != boundaryInner && r.last != nil {
 		r.read(*r.last)
 	}
@@ -109,14 +112,15 @@ func (r *regular[T]) take(s reading[T]) {
 	r.last = &r.samples[1]
 	if s.time < r.intervals[0].Start {
 		if r.boundary != boundaryInner {
-			r.left, r.gap = nil, r.gap[:0]
+			r.left = nil
+			r.forget()
 			r.read(s)
 		}
 		return
 	}
 	r.own = true
 	if !s.number() {
-		r.gap = append(r.gap, s)
+		r.wait(s)
 		return
 	}
 	r.upTo(s.time, &s)
@@ -130,11 +134,38 @@ func (r *regular[T]) take(s reading[T]) {
 // read makes s what the next points have on their left.
 func (r *regular[T]) read(s reading[T]) {
 	if !s.number() {
-		r.gap = append(r.gap, s)
+		r.wait(s)
 		return
 	}
+	r.forget()
 	r.samples[0] = s
-	r.left, r.gap, r.carry = &r.samples[0], r.gap[:0], 0
+	r.left = &r.samples[0]
+}
+
+// gapBytes is what a sample in gap takes, with the room that the list has beyond its end.
+const gapBytes = 64
+
+// wait puts s into gap.
+func (r *regular[T]) wait(s reading[T]) {
+	if r.waiting != nil {
+		n := int64(gapBytes)
+		if r.size != nil {
+			n += r.size(&s.carried)
+		}
+		if r.err = r.waiting.grow(n); r.err != nil {
+			r.stopped = true
+			return
+		}
+	}
+	r.gap = append(r.gap, s)
+}
+
+// forget empties gap.
+func (r *regular[T]) forget() {
+	if len(r.gap) > 0 && r.waiting != nil {
+		r.waiting.release()
+	}
+	r.gap, r.carry = r.gap[:0], 0
 }
 
 // finish ends the series.

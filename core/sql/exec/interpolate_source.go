@@ -38,7 +38,9 @@ func (x *execution) interpolated(ctx context.Context, q core.SeriesQuery, op *pl
 			}
 			return yield(b, err) && err == nil
 		}}
-		grid, fillings := regular[scanned]{yield: w.point}, x.newFillings(op.Fill)
+		waiting := account{memory: x.Memory}
+		defer waiting.release()
+		grid, fillings := regular[scanned]{yield: w.point, waiting: &waiting, size: (*scanned).size}, x.newFillings(op.Fill)
 		reading := false // a series has begun
 		for b, err := range around {
 			if err != nil {
@@ -154,6 +156,8 @@ type scanned struct {
 	hasText bool
 	exact   *core.Decimal // of the sample itself
 }
+
+func (s *scanned) size() int64 { return int64(len(s.text)) }
 
 // takeBlock adds the samples of a block of the current series.
 func takeBlock(grid *regular[scanned], b *core.Block) {

@@ -416,6 +416,7 @@ func TestInterpolatedScan(t *testing.T) {
 		"flow pump-1 : "+flowSamples,
 		"flow pump-2 : 10:00=3 10:05=NaN'sensor_fault' 10:09=7.5",
 		"flow pump-3 : 09:00=1 11:00=3",
+		"flow pump-4 : 10:31=9",
 	)
 	for _, c := range []struct {
 		fill, interval string
@@ -425,6 +426,8 @@ func TestInterpolatedScan(t *testing.T) {
 		{"2 minute, linear, outer", "[10:04 10:10]", []string{"pump-1 10:04=18", "pump-1 10:06=18", "pump-1 10:08=14", "pump-1 10:10=10",
 			"pump-2 10:04=5", "pump-2 10:06=6'sensor_fault'", "pump-2 10:08=7'sensor_fault'"}},
 		{"3 minute, linear, full", "[10:27 10:30]", []string{"pump-3 10:27=2.45", "pump-3 10:30=2.5"}},
+		// A series knows nothing of the one before.
+		{"1 minute, previous, full", "[10:30 10:31]", []string{"pump-1 10:30=8", "pump-2 10:30=7.5", "pump-3 10:30=1", "pump-3 10:31=1", "pump-4 10:31=9"}},
 	} {
 		op := &plan.Scan{Metrics: []string{"flow"}, Intervals: []plan.Interval{readInterval(t, c.interval)}, Fill: readInterpolate(t, c.fill)}
 		got := blocksText(t, onStore(s).interpolated(context.Background(), core.SeriesQuery{Metric: "flow", Scope: core.Scope{All: true}}, op))

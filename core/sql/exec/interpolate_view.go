@@ -29,7 +29,7 @@ func (x *execution) viewFill(ctx context.Context, op *plan.View, in stream) stre
 			}
 			return yield(b, err) && err == nil
 		})
-		defer f.series.release()
+		defer f.release()
 		for b, err := range x.sorted(ctx, byKey, 0, in) {
 			for i := 0; err == nil && i < b.Len && !f.grid.stopped; i++ {
 				err = f.add(b, i)
@@ -62,12 +62,18 @@ type viewFiller struct {
 
 func (x *execution) newViewFiller(op *plan.View, yield func(*column.Batch, error) bool) *viewFiller {
 	f := &viewFiller{op: op, fillings: x.newFillings(op.Fill), yield: yield, series: x.newRows()}
+	f.grid.waiting = &account{memory: x.Memory}
 	f.points.columns = pointColumnsOf(op, pointColumns{time: op.Time, value: op.Value})
 	f.grid.yield = func(p point[int32]) bool {
 		f.points.add(p)
 		return f.points.len() < column.Size || f.flush()
 	}
 	return f
+}
+
+func (f *viewFiller) release() {
+	f.series.release()
+	f.grid.waiting.release()
 }
 
 // add takes row i of b, which belongs to the current series or to the next one.

@@ -119,7 +119,7 @@ func inNaturalOrder(op plan.Operator) bool {
 // joinInputs merges the inputs.
 func (x *execution) joinInputs(ctx context.Context, j *plan.Join, byEntity bool) stream {
 	return func(yield func(*column.Batch, error) bool) {
-		m := merger{out: newJoined(j, yield), byEntity: byEntity, match: newMatcher(j.Inputs, byEntity)}
+		m := merger{out: newJoined(j, yield), byEntity: byEntity, match: x.newMatcher(ctx, j.Inputs, byEntity)}
 		defer m.stop()
 		err := m.attach(ctx, x, j)
 		if err == nil {
@@ -153,6 +153,7 @@ func (m *merger) attach(ctx context.Context, x *execution, j *plan.Join) error {
 }
 
 func (m *merger) stop() {
+	m.match.release()
 	for i := range m.sides {
 		m.sides[i].stop()
 		m.sides[i].held.release()

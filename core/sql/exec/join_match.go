@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"slices"
 
 	"github.com/tidemark-db/tidemark/core/sql/column"
@@ -23,6 +24,8 @@ const hashFrom = 64
 
 // matcher makes of the rows of a group those of the join. A row of the join is a tuple: for each input a row of its batch, or absent.
 type matcher struct {
+	account  // of the tuples
+	ctx      context.Context
 	inputs   []plan.JoinInput
 	byEntity bool        // all rows of a group have the same entity
 	groups   []joinGroup // of each input
@@ -33,28 +36,46 @@ type matcher struct {
 	order        []int32
 }
 
-func newMatcher(inputs []plan.JoinInput, byEntity bool) *matcher {
-	return &matcher{inputs: inputs, byEntity: byEntity, groups: make([]joinGroup, len(inputs))}
+func (x *execution) newMatcher(ctx context.Context, inputs []plan.JoinInput, byEntity bool) *matcher {
+	return &matcher{account: account{memory: x.Memory}, ctx: ctx, inputs: inputs, byEntity: byEntity, groups: make([]joinGroup, len(inputs))}
 }
 
 // match joins the groups from left to right and returns the tuples, sorted by entity and tags.
-func (m *matcher) match() []int32 {
+func (m *matcher) match() ([]int32, error) {
 	m.tuples = m.tuples[:0]
 	if m.single() {
-		return m.tuples
+		return m.tuples, nil
 	}
 	m.tuples = m.tuples[:0]
 	for row := m.groups[0].from; row < m.groups[0].to; row++ {
 		m.tuples = m.alone(m.tuples, 0, row)
 	}
 	for k := 1; k < len(m.inputs); k++ {
-		m.chain(k)
+		if err := m.chain(k); err != nil {
+			return nil, err
+		}
 	}
 	if len(m.tuples) > len(m.inputs) {
 		m.sort()
 	}
-	return m.tuples
+	return m.tuples, nil
 }
+
+// room takes the memory that the tuples have grown by: rows of every input with the same key make a product.
+func (m *matcher) room() error {
+	const tupleBytes = 12 // of a number: in tuples, in next, in what sorting needs
+	size := int64(len(m.tuples)+len(m.next)) * tupleBytes
+	if size <= m.taken {
+		return nil
+	}
+	if err := m.ctx.Err(); err != nil {
+		return err
+	}
+	return m.grow(size - m.taken + chunkBytes)
+}
+
+// chunkBytes is how much memory is taken at once of what grows step by step.
+const chunkBytes = 64 << 10
 
 // single joins groups of at most one row each, the usual ones, if at most one tuple comes of it.
 func (m *matcher) single() bool {
@@ -99,7 +120,7 @@ func (m *matcher) alone(to []int32, k, row int) []int32 {
 }
 
 // chain joins the tuples so far with input k.
-func (m *matcher) chain(k int) {
+func (m *matcher) chain(k int) error {
 	in, group, width := &m.inputs[k], &m.groups[k], len(m.inputs)
 	m.next = m.next[:0]
 	m.matched = append(m.matched[:0], make([]bool, group.len())...)
@@ -111,6 +132,9 @@ func (m *matcher) chain(k int) {
 			found, m.matched[row-group.from] = true, true
 			m.next = append(m.next, t...)
 			m.next[len(m.next)-width+k] = int32(row)
+		}
+		if err := m.room(); err != nil {
+			return err
 		}
 		if !found && in.Outer {
 			m.next = append(m.next, t...)
@@ -124,6 +148,7 @@ func (m *matcher) chain(k int) {
 		}
 	}
 	m.tuples, m.next = m.next, m.tuples
+	return nil
 }
 
 // index prepares to look tags up, if there are many rows to compare.

@@ -69,7 +69,10 @@ func typesOf(op plan.Operator, width int) []column.Type {
 
 // add joins the groups of m.
 func (w *joined) add(m *matcher) error {
-	tuples := m.match()
+	tuples, err := m.match()
+	if err != nil {
+		return err
+	}
 	for len(tuples) > 0 {
 		if err := w.take(m); err != nil || w.stopped {
 			return err

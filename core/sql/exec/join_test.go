@@ -261,7 +261,7 @@ func TestJoinAcrossBatches(t *testing.T) {
 	x := &execution{Config: Config{Memory: NewMemory(0)}}
 	inputs := []plan.JoinInput{{Width: 3, Time: 1, Entity: 0, Tags: -1, Value: -1}, {Width: 3, Time: 1, Entity: 0, Tags: -1, Value: -1, Outer: true, UseEntity: true}}
 	var got []string
-	m := merger{byEntity: true, match: newMatcher(inputs, true)}
+	m := merger{byEntity: true, match: (&execution{Config: Config{Memory: NewMemory(0)}}).newMatcher(t.Context(), inputs, true)}
 	m.out = newJoined(&plan.Join{Inputs: inputs}, func(b *column.Batch, _ error) bool {
 		for i := range b.Len {
 			got = append(got, cell(b.Columns[6], i)+" "+cell(b.Columns[2], i)+" "+cell(b.Columns[5], i))

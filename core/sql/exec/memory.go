@@ -55,14 +55,6 @@ func (a *account) grow(n int64) error {
 	return err
 }
 
-func (a *account) tryGrow(n int64) bool {
-	ok := a.memory.TryGrow(n)
-	if ok {
-		a.taken += n
-	}
-	return ok
-}
-
 // release gives everything back.
 func (a *account) release() {
 	a.memory.Shrink(a.taken)

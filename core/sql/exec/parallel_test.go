@@ -76,6 +76,9 @@ func (s splitter) pieces(blocks []core.Block, r *rand.Rand) iter.Seq2[core.Piece
 				p := core.Piece{Rows: func() (*core.Block, error) { asked = true; return part, nil }}
 				if r.IntN(2) == 0 {
 					p.Stats = statsOf(part, s.decimals)
+					if r.IntN(2) == 0 {
+						p.Values = func() ([]float64, error) { return part.Values, nil }
+					}
 				}
 				more := yield(p, nil)
 				if s.refused != nil && !asked {
@@ -176,8 +179,13 @@ func TestGroupOfSeveralSeries(t *testing.T) {
 					g.Period.Interval = interval
 				}
 			}
-			if r.IntN(3) == 0 {
+			switch r.IntN(4) {
+			case 0:
 				scan.Filter = valueAbove{valueColumn, 1.5}
+			case 1:
+				scan.Filter = compared([]string{"<", ">", ">=", "="}[r.IntN(4)], float64(r.IntN(4)))
+			case 2:
+				scan.Filter = expr.And(compared(">", 0.5), compared("<=", 2+float64(r.IntN(3))))
 			}
 			if r.IntN(3) == 0 {
 				g.Carried = []expr.Node{expr.Input(plan.ScanEntity, column.String)}
@@ -187,6 +195,29 @@ func TestGroupOfSeveralSeries(t *testing.T) {
 		if got, rows := run1(t, s, make(), split(seed)), run1(t, s, make()); !slices.Equal(rounded(got), rounded(rows)) {
 			t.Errorf("seed %d", seed)
 			want(t, got, rows...)
+		}
+	}
+}
+
+// compared is a condition on the value.
+func compared(op string, v float64) expr.Node {
+	return expr.Compare(op, expr.Input(valueColumn, column.Double), expr.Const(column.FloatValue(column.Double, v)))
+}
+
+// Values are counted within a range without the rows of a piece, and without the values where the statistics tell.
+func TestCountOfARange(t *testing.T) {
+	s := fleet(t, rand.New(rand.NewPCG(1, 1)))
+	for _, c := range []expr.Node{compared(">", 1.5), compared("<=", 3), compared("=", 2), compared("<", math.Inf(1)), compared(">", math.Inf(1))} {
+		make := func() plan.Operator {
+			scan := scanOf("m", "n")
+			scan.Filter = c
+			return groupBy(scan, []int{plan.ScanEntity}, "count(*)", "count")
+		}
+		rows := run1(t, s, make())
+		var refused atomic.Int64
+		want(t, run1(t, s, make(), func(c *Config) { c.Reader = splitter{Reader: c.Reader, seed: 5, refused: &refused} }), rows...)
+		if refused.Load() == 0 {
+			t.Error("every piece was read")
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 // periods finds the period of a row. Each combination of zone, interval and, where it matters, time of the first sample has a grid of its own.
 type periods struct {
+	account
 	x     *execution
 	plan  *plan.Period
 	zones dates.ZoneCache
@@ -51,7 +52,7 @@ type grid struct {
 }
 
 func (x *execution) newPeriods(p *plan.Period) *periods {
-	return &periods{x: x, plan: p, index: map[gridKey]int32{}}
+	return &periods{account: account{memory: x.Memory}, x: x, plan: p, index: map[gridKey]int32{}}
 }
 
 var aligns = [...]calc.Align{ast.AlignCalendar: calc.Calendar, ast.AlignStart: calc.StartTime, ast.AlignEnd: calc.EndTime, ast.AlignFirst: calc.FirstValueTime}
@@ -81,6 +82,9 @@ func (p *periods) find(zone string, interval int32, base []byte, first core.Time
 	if err != nil {
 		return 0, err
 	}
+	if err := p.grow(gridBytes); err != nil {
+		return 0, err
+	}
 	g, err := p.newGrid(location, p.interval(interval), first)
 	if err != nil {
 		return 0, err
@@ -90,6 +94,9 @@ func (p *periods) find(zone string, interval int32, base []byte, first core.Time
 	p.index[key] = n
 	return n, nil
 }
+
+// gridBytes is what a grid takes, with its key. Its bounds are few: those of calendar steps between the first row and the last.
+const gridBytes = 320
 
 // adopt returns the index of the grid n of others.
 func (p *periods) adopt(others *periods, n int32) int32 {
@@ -285,7 +292,13 @@ func (g *grouping) findFirsts(ctx context.Context) error {
 				continue
 			}
 			key := firstKey{string(g.baseKey(i)), p.intervalOf(intervals, i, t)}
-			if before, ok := p.firsts[key]; !ok || t < before {
+			before, ok := p.firsts[key]
+			if !ok {
+				if err := p.grow(int64(len(key.base)) + mapEntry); err != nil {
+					return err
+				}
+			}
+			if !ok || t < before {
 				p.firsts[key] = t
 			}
 		}

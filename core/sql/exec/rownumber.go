@@ -1,10 +1,8 @@
 package exec
 
 import (
-	"bytes"
 	"context"
 	"math"
-	"slices"
 
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
@@ -151,78 +149,4 @@ func (c *numbering) rows(b *column.Batch) *column.Batch {
 		out.Columns = append(out.Columns, &column.Vector{Type: column.Bigint, Len: out.Len, Ints: c.columns[i]})
 	}
 	return out
-}
-
-// keying evaluates keys and compares them from row to row.
-type keying struct {
-	x       *execution
-	keys    []plan.Key
-	vectors []*column.Vector
-	last    []byte // key of the last row of the batch before
-	some    bool   // there is one
-	key     []byte
-}
-
-func (x *execution) newKeying(keys []plan.Key) *keying {
-	return &keying{x: x, keys: keys, vectors: make([]*column.Vector, len(keys))}
-}
-
-// load evaluates the expressions for the rows of b.
-func (k *keying) load(b *column.Batch) (err error) {
-	for i := range k.keys {
-		if k.vectors[i], err = k.keys[i].Expr.Eval(k.x.env, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// of returns the key of row i, whose bytes sort as the expressions do; it is valid until the next call.
-func (k *keying) of(i int) []byte {
-	k.key = k.key[:0]
-	for j, v := range k.vectors {
-		if k.keys[j].Desc {
-			k.key = appendDescKey(k.key, v, i)
-		} else {
-			k.key = appendKey(k.key, v, i)
-		}
-	}
-	return k.key
-}
-
-// compare compares two rows of the batch as their keys do.
-func (k *keying) compare(i, j int32) int {
-	for n, v := range k.vectors {
-		if c := column.Compare(v, int(i), v, int(j)); c != 0 {
-			if k.keys[n].Desc {
-				return -c
-			}
-			return c
-		}
-	}
-	return 0
-}
-
-// constant reports whether all rows have the key of row 0.
-func (k *keying) constant() bool {
-	return !slices.ContainsFunc(k.vectors, func(v *column.Vector) bool { return !v.Const && v.Type != column.Null })
-}
-
-// changes reports for each of n rows whether it differs from the one before, in the batch before for row 0; without keys none does. dst is overwritten.
-func (k *keying) changes(dst []bool, n int) []bool {
-	dst = append(dst[:0], make([]bool, n)...)
-	if n == 0 || len(k.keys) == 0 {
-		return dst
-	}
-	dst[0] = !k.some || !bytes.Equal(k.of(0), k.last)
-	for _, v := range k.vectors {
-		if v.Const || v.Type == column.Null {
-			continue
-		}
-		for i := 1; i < n; i++ {
-			dst[i] = dst[i] || column.Compare(v, i, v, i-1) != 0
-		}
-	}
-	k.last, k.some = append(k.last[:0], k.of(n-1)...), true
-	return dst
 }

@@ -58,7 +58,6 @@ type held struct {
 	lost       bool             // a failure has lost rows
 	fresh      []*heldRow
 	pick       []int32
-	part       column.Batch
 }
 
 type heldPartition struct {

@@ -58,7 +58,7 @@ type metricScan struct {
 	op     *plan.Scan
 	query  core.SeriesQuery
 	metric core.Metric
-	last   core.Time            // of the newest sample of the metric, when a column asks for it
+	last   column.Value         // the time of the newest sample of the metric, when a column asks for it
 	lasts  map[string]core.Time // likewise of each series, by canonical key
 	memory account
 }
@@ -81,9 +81,7 @@ func (x *execution) metric(ctx context.Context, op *plan.Scan, name string) (*me
 				if err != nil {
 					return m, err
 				}
-				if info.Inserted {
-					m.last = info.Last
-				}
+				m.last = newest(info.Last, info.Inserted)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
@@ -153,9 +154,7 @@ func (s *series) entityLast() (column.Value, error) {
 		if err != nil {
 			return column.NullValue, err
 		}
-		if info.Inserted {
-			return column.IntValue(column.Bigint, int64(info.Last)), nil
-		}
+		return newest(info.Last, info.Inserted), nil
 	}
 	return column.NullValue, nil
 }
@@ -163,36 +162,40 @@ func (s *series) entityLast() (column.Value, error) {
 // rows yields the rows of a block that lie in the intervals and pass the filter, with key of the series that was entered.
 func (s *series) rows(b *core.Block) parts {
 	return func(yield func(part, error) bool) {
-		for n, in := range s.intervals {
-			lo := before(b.Times, in.Start)
-			hi := lo + before(b.Times[lo:], in.End)
-			if lo == hi {
-				if lo == len(b.Times) {
+		for n := firstAfter(s.intervals, b.Times); n < len(s.intervals); n++ {
+			in := s.intervals[n]
+			lo := calc.Before(b.Times, in.Start)
+			if lo == len(b.Times) {
+				return
+			}
+			hi := lo + calc.Before(b.Times[lo:], in.End)
+			for step := max(hi-lo, 1); lo < hi; lo += step {
+				if s.most > 0 {
+					step = min(hi-lo, s.most)
+				}
+				if err := s.halted(); err != nil {
+					yield(part{}, err)
 					return
 				}
-				continue
-			}
-			out, err := s.sieve.pass(s.env, s.cut(b, span{lo, hi}, n+1))
-			if err != nil {
-				yield(part{}, err)
-				return
-			}
-			if out.Len > 0 && !yield(part{s, out}, nil) {
-				return
+				out, err := s.sieve.pass(s.env, s.cut(b, span{lo, lo + step}, n+1))
+				if err != nil {
+					yield(part{}, err)
+					return
+				}
+				if out.Len > 0 && !yield(part{s, out}, nil) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// before returns how many of the ascending times are earlier than t.
-func before(times []core.Time, t core.Time) int {
-	switch n := len(times); {
-	case n == 0 || times[0] >= t:
-		return 0
-	case times[n-1] < t:
-		return n
+// firstAfter returns the first of the intervals that may contain one of the ascending times.
+func firstAfter(intervals []plan.Interval, times []core.Time) int {
+	if len(times) == 0 {
+		return len(intervals)
 	}
-	return sort.Search(len(times), func(i int) bool { return times[i] >= t })
+	return sort.Search(len(intervals), func(n int) bool { return intervals[n].End > times[0] })
 }
 
 // cut makes a run of a block a batch.
@@ -317,8 +320,8 @@ func (x *execution) entityField(e *core.Entity, name string) (column.Value, erro
 	return column.NullValue, nil
 }
 
-// metricField returns a field of a metric; last is the time of its newest sample, 0 for none.
-func metricField(m *core.Metric, last core.Time, name string) column.Value {
+// metricField returns a field of a metric; last is the time of its newest sample.
+func metricField(m *core.Metric, last column.Value, name string) column.Value {
 	switch name {
 	case "name":
 		return column.TextValue(m.Name)
@@ -349,9 +352,7 @@ func metricField(m *core.Metric, last core.Time, name string) column.Value {
 	case "retentionIntervalDays":
 		return column.IntValue(column.Integer, int64(m.RetentionDays))
 	case "lastInsertTime":
-		if last > 0 {
-			return column.IntValue(column.Bigint, int64(last))
-		}
+		return last
 	case "minValue":
 		return limitValue(m.MinValue)
 	case "maxValue":

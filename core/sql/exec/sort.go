@@ -37,23 +37,21 @@ func (x *execution) sorted(ctx context.Context, keys []plan.Key, keep int64, in 
 type sorter struct {
 	account
 	x     *execution
-	keys  []plan.Key
+	by    *keying
 	keep  int64
 	kept  *rows
 	bytes []byte // keys of the rows, one after another
 	ends  []int  // of the key of each row in bytes
 	runs  []*run
 
-	vectors []*column.Vector
-	bound   []byte  // with keep: rows whose key is not less come too late; nil = not known yet
-	edge    float64 // with bound: the first key of that row, if it is a number; else NaN
-	key     []byte
-	pick    []int32
-	part    column.Batch
+	bound []byte  // with keep: rows whose key is not less come too late; nil = not known yet
+	edge  float64 // with bound: the first key of that row, if it is a number; else NaN
+	pick  []int32
+	part  column.Batch
 }
 
 func (x *execution) newSorter(keys []plan.Key, keep int64) *sorter {
-	return &sorter{account: account{memory: x.Memory}, x: x, keys: keys, keep: keep, kept: x.newRows(), vectors: make([]*column.Vector, len(keys))}
+	return &sorter{account: account{memory: x.Memory}, x: x, by: x.newKeying(keys), keep: keep, kept: x.newRows()}
 }
 
 func (s *sorter) close() {
@@ -67,21 +65,22 @@ func (s *sorter) close() {
 
 // add takes rows.
 func (s *sorter) add(b *column.Batch) error {
-	for i, k := range s.keys {
-		var err error
-		if s.vectors[i], err = k.Expr.Eval(s.x.env, b); err != nil {
-			return err
-		}
+	if err := s.by.load(b); err != nil {
+		return err
 	}
-	for from := 0; from < b.Len; from += column.Size {
-		if err := s.addSome(b, span{from, min(from+column.Size, b.Len)}); err != nil {
+	step := max(column.Size*fewKeys/max(len(s.by.keys), fewKeys), 1) // rows whose keys are made before their memory is taken
+	for from := 0; from < b.Len; from += step {
+		if err := s.addSome(b, span{from, min(from+step, b.Len)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addSome takes some rows of the batch whose keys are in the vectors.
+// fewKeys is how many keys a row may have for a whole batch of them to be taken at once.
+const fewKeys = 16
+
+// addSome takes some rows of the batch whose keys are loaded.
 func (s *sorter) addSome(b *column.Batch, r span) error {
 	if s.keep == 0 {
 		return s.addRun(b, r)
@@ -96,7 +95,7 @@ func (s *sorter) addSome(b *column.Batch, r span) error {
 		if late != nil && late(i) {
 			continue
 		}
-		if bytes.Compare(s.keyOf(i), s.bound) < 0 {
+		if bytes.Compare(s.by.of(i), s.bound) < 0 {
 			if err := s.addRun(b, span{i, i + 1}); err != nil {
 				return err
 			}
@@ -110,28 +109,15 @@ func (s *sorter) addSome(b *column.Batch, r span) error {
 
 // late returns a quick test for rows that come too late, of which it finds most; nil when there is none: the first key, a number, decides alone.
 func (s *sorter) late() func(i int) bool {
-	v := s.vectors[0]
+	v := s.by.vectors[0]
 	if s.bound == nil || v.Floats == nil || v.Const || v.Nulls != nil || s.edge != s.edge {
 		return nil
 	}
 	values, edge := v.Floats, s.edge
-	if s.keys[0].Desc {
+	if s.by.keys[0].Desc {
 		return func(i int) bool { return values[i] < edge }
 	}
 	return func(i int) bool { return values[i] > edge }
-}
-
-// keyOf returns the key of row i of the vectors, valid until the next call.
-func (s *sorter) keyOf(i int) []byte {
-	s.key = s.key[:0]
-	for j, v := range s.vectors {
-		if s.keys[j].Desc {
-			s.key = appendDescKey(s.key, v, i)
-		} else {
-			s.key = appendKey(s.key, v, i)
-		}
-	}
-	return s.key
 }
 
 // perRow is what a row costs beside its values and its key: its end and its place in the order.
@@ -140,7 +126,7 @@ const perRow = 32
 func (s *sorter) addRun(b *column.Batch, r span) error {
 	start := len(s.bytes)
 	for i := r.from; i < r.to; i++ {
-		s.bytes = append(s.bytes, s.keyOf(i)...)
+		s.bytes = append(s.bytes, s.by.of(i)...)
 		s.ends = append(s.ends, len(s.bytes))
 	}
 	size := int64(len(s.bytes)-start) + int64(r.to-r.from)*perRow
@@ -177,7 +163,7 @@ type ranked struct {
 }
 
 // order returns the rows that are kept, sorted.
-func (s *sorter) order() []ranked {
+func (s *sorter) order() ([]ranked, error) {
 	out := make([]ranked, s.kept.n)
 	var head [8]byte
 	for i := range out {
@@ -185,7 +171,7 @@ func (s *sorter) order() []ranked {
 		copy(head[:], s.keyAt(int32(i)))
 		out[i] = ranked{binary.BigEndian.Uint64(head[:]), int32(i)}
 	}
-	slices.SortFunc(out, func(a, b ranked) int {
+	err := sortAll(s.x, out, func(a, b ranked) int {
 		switch {
 		case a.head < b.head:
 			return -1
@@ -197,7 +183,22 @@ func (s *sorter) order() []ranked {
 		}
 		return int(a.row) - int(b.row)
 	})
-	return out
+	return out, err
+}
+
+// sortAll sorts a list, of which no two elements are equal, unless the query ends meanwhile: then all are, so that sorting ends too.
+func sortAll[T any](x *execution, list []T, compare func(a, b T) int) (err error) {
+	steps := 0
+	slices.SortFunc(list, func(a, b T) int {
+		if steps++; steps%patience == 0 && err == nil {
+			err = x.halted()
+		}
+		if err != nil {
+			return 0
+		}
+		return compare(a, b)
+	})
+	return err
 }
 
 func (s *sorter) keyAt(row int32) []byte {
@@ -210,7 +211,11 @@ func (s *sorter) keyAt(row int32) []byte {
 
 // cut forgets the rows that come too late to be wanted.
 func (s *sorter) cut() error {
-	order := s.order()[:s.keep]
+	order, err := s.order()
+	if err != nil {
+		return err
+	}
+	order = order[:s.keep]
 	s.bound = slices.Clone(s.keyAt(order[len(order)-1].row))
 	rows := make([]int32, len(order))
 	for i, o := range order {
@@ -242,7 +247,7 @@ func (s *sorter) cut() error {
 func (s *sorter) findEdge(row int32) error {
 	var one column.Batch
 	gather(&one, s.kept.batch(), []int32{row})
-	v, err := s.keys[0].Expr.Eval(s.x.env, &one)
+	v, err := s.by.keys[0].Expr.Eval(s.x.env, &one)
 	if s.edge = nan; err == nil && v.Floats != nil {
 		s.edge = v.Float(0)
 	}
@@ -270,7 +275,11 @@ func (s *sorter) toDisk() error {
 	if err != nil {
 		return err
 	}
-	for group := range slices.Chunk(s.order(), runRows) {
+	order, err := s.order()
+	if err != nil {
+		return err
+	}
+	for group := range slices.Chunk(order, s.runRows()) {
 		s.pick = s.pick[:0]
 		keys := make([][]byte, 0, len(group))
 		for _, o := range group {
@@ -284,6 +293,12 @@ func (s *sorter) toDisk() error {
 	}
 	s.forget()
 	return w.rewind()
+}
+
+// runRows returns how many rows of a run are in memory at once when runs are merged.
+func (s *sorter) runRows() int {
+	bytes := max(s.taken+s.kept.taken, 1)
+	return int(min(max(runBytes*int64(s.kept.n)/bytes, 1), runRows))
 }
 
 // runWriter writes a run of a sorter.
@@ -303,16 +318,13 @@ func (s *sorter) newRun() (*runWriter, error) {
 
 // add appends rows, which come in the order of the sorter.
 func (w *runWriter) add(b *column.Batch) error {
-	s := w.sorter
-	for i, k := range s.keys {
-		var err error
-		if s.vectors[i], err = k.Expr.Eval(s.x.env, b); err != nil {
-			return err
-		}
+	by := w.sorter.by
+	if err := by.load(b); err != nil {
+		return err
 	}
 	keys := make([][]byte, b.Len)
 	for i := range keys {
-		keys[i] = bytes.Clone(s.keyOf(i))
+		keys[i] = bytes.Clone(by.of(i))
 	}
 	return w.write(keys, b)
 }
@@ -335,7 +347,11 @@ func (s *sorter) rows(ctx context.Context) stream {
 }
 
 func (s *sorter) fromMemory(yield func(*column.Batch, error) bool) {
-	order := s.order()
+	order, err := s.order()
+	if err != nil {
+		yield(nil, err)
+		return
+	}
 	if s.keep > 0 && int64(len(order)) > s.keep {
 		order = order[:s.keep]
 	}

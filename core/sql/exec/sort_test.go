@@ -138,12 +138,30 @@ func TestKeys(t *testing.T) {
 		if bytes.Compare(appendDescKey(nil, a, 0), appendDescKey(nil, b, 0)) <= 0 {
 			t.Errorf("%v does not sort after %v downwards", a.Value(0), b.Value(0))
 		}
+		if bytes.HasPrefix(appendKey(nil, b, 0), appendKey(nil, a, 0)) {
+			t.Errorf("the key of %v begins with that of %v", b.Value(0), a.Value(0))
+		}
 	}
 	for _, same := range [][2]*column.Vector{{double(0), double(math.Copysign(0, -1))}, {whole(7), double(7)}, {whole(-1 << 60), double(-1 << 60)}} {
 		if !bytes.Equal(appendKey(nil, same[0], 0), appendKey(nil, same[1], 0)) {
 			t.Errorf("%v and %v have different keys", same[0].Value(0), same[1].Value(0))
 		}
 	}
+}
+
+// Keys give the order of comparisons.
+func FuzzKey(f *testing.F) {
+	f.Add("a", "a\x00", 1.5, int64(1))
+	f.Add("", "\x00\xff", float64(1<<63), int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, a, b string, number float64, whole int64) {
+		pairs := [][2]column.Value{{column.TextValue(a), column.TextValue(b)}, {column.FloatValue(column.Double, number), column.IntValue(column.Bigint, whole)}}
+		for _, p := range pairs {
+			x, y := column.Constant(p[0], 1), column.Constant(p[1], 1)
+			if got, want := bytes.Compare(appendKey(nil, x, 0), appendKey(nil, y, 0)), column.CompareValues(p[0], p[1]); got != want {
+				t.Errorf("%v against %v: keys %d, values %d", p[0], p[1], got, want)
+			}
+		}
+	})
 }
 
 // What is written to a run comes back.

@@ -20,8 +20,11 @@ import (
 //
 // all of it little-endian.
 
-// runRows is how many rows of each run are in memory when runs are merged: some 100 KB.
-const runRows = 512
+// What of each run is in memory when runs are merged: some 100 KB, less than 256 KiB where rows are long.
+const (
+	runRows  = 512
+	runBytes = 256 << 10
+)
 
 // spillSpace holds the temporary files of a query.
 type spillSpace struct {
@@ -55,7 +58,11 @@ type run struct {
 
 // create makes a run. limit bounds the bytes of all runs together; 0 = no limit.
 func (s *spillSpace) create(dir string, limit int64) (*run, error) {
-	f, err := os.CreateTemp(dir, "sql-*.run")
+	err := os.MkdirAll(dir, 0o700)
+	var f *os.File
+	if err == nil {
+		f, err = os.CreateTemp(dir, "sql-*.run")
+	}
 	if err != nil {
 		return nil, core.Wrap(core.Internal, err, "the query needs a temporary file, which cannot be made")
 	}

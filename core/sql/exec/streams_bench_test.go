@@ -75,7 +75,7 @@ func BenchmarkJoin(b *testing.B) {
 	j := joinOf(true, scanOf("a"), scanOf("b"))
 	for b.Loop() {
 		x := bare()
-		m := merger{out: newJoined(j, func(*column.Batch, error) bool { return true }), byEntity: true, match: newMatcher(j.Inputs, true)}
+		m := merger{out: newJoined(j, func(*column.Batch, error) bool { return true }), byEntity: true, match: x.newMatcher(b.Context(), j.Inputs, true)}
 		for i := range j.Inputs {
 			m.sides = append(m.sides, x.newSide(&j.Inputs[i], true, seriesRows(100, 8640)))
 			if err := m.sides[i].fetch(); err != nil {

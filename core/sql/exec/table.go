@@ -110,7 +110,7 @@ func (x *execution) entities(ctx context.Context, op *plan.Table) records {
 					yield(nil, err)
 					return
 				}
-				if readable && !yield(&entityRecord{Entity: e, last: info.Last}, nil) {
+				if readable && !yield(&entityRecord{Entity: e, last: newest(info.Last, info.Inserted)}, nil) {
 					return
 				}
 			}
@@ -237,7 +237,7 @@ func (w *recordWriter) value(r record, c plan.Source, key core.SeriesKey, t core
 
 // ofEntity returns a column of the entity of a record.
 func (w *recordWriter) ofEntity(r record, c plan.Source, name string) (column.Value, error) {
-	last := core.Time(0)
+	last := column.NullValue
 	if e, ok := r.(*entityRecord); ok {
 		w.entity, w.found, last = e.Entity, true, e.last
 	} else if w.entity.Name != name {
@@ -259,9 +259,17 @@ func (w *recordWriter) ofEntity(r record, c plan.Source, name string) (column.Va
 		return mapValue(w.entity.Tags, c.Name), nil
 	}
 	if c.Name == "lastInsertTime" {
-		return instantOrNull(last), nil
+		return last, nil
 	}
 	return w.entityField(&w.entity, c.Name)
+}
+
+// newest is the time of the newest sample, NULL when there is none.
+func newest(last core.Time, inserted bool) column.Value {
+	if !inserted {
+		return column.NullValue
+	}
+	return column.IntValue(column.Bigint, int64(last))
 }
 
 // instantOrNull is NULL for 0: what did not happen.
@@ -274,11 +282,11 @@ func instantOrNull(t core.Time) column.Value {
 
 type entityRecord struct {
 	core.Entity
-	last core.Time
+	last column.Value
 }
 
 func (r *entityRecord) of() (core.Time, string, core.Tags) {
-	return r.last, r.Name, core.TagsOf(r.Tags)
+	return 0, r.Name, core.TagsOf(r.Tags)
 }
 
 func (r *entityRecord) field(plan.Source) column.Value { return column.NullValue }
@@ -292,7 +300,7 @@ func (r *metricRecord) field(c plan.Source) column.Value {
 	case plan.SourceMetric:
 		return column.TextValue(r.Name)
 	case plan.SourceMetricField:
-		return metricField(r.Metric, r.Last, c.Name)
+		return metricField(r.Metric, newest(r.Last, r.Inserted), c.Name)
 	case plan.SourceMetricTags:
 		return textOrNull(tagText(core.TagsOf(r.Tags)))
 	case plan.SourceMetricTagsJSON:

@@ -10,8 +10,7 @@ import (
 
 // view yields the rows of another query.
 func (x *execution) view(ctx context.Context, op *plan.View) stream {
-	inner := &execution{Config: x.Config, env: op.Query.Env, spill: x.spill}
-	rows := narrow(inner.open(ctx, op.Query.Root), len(op.Query.Columns))
+	rows := narrow(x.inner(ctx, op.Query), len(op.Query.Columns))
 	switch {
 	case op.Fill != nil && !op.Fill.Detail:
 		rows = x.viewFill(ctx, op, rows)
@@ -19,6 +18,20 @@ func (x *execution) view(ctx context.Context, op *plan.View) stream {
 		rows = inIntervals(op, rows)
 	}
 	return x.filter(op.Filter, rows)
+}
+
+// inner yields all columns of another query.
+func (x *execution) inner(ctx context.Context, q *plan.Query) stream {
+	return func(yield func(*column.Batch, error) bool) {
+		inner := &execution{Config: x.Config, env: q.Env, spill: x.spill, stopped: ctx.Err}
+		held := account{memory: x.Memory}
+		defer held.release()
+		if err := inner.fit(q, &held); err != nil {
+			yield(nil, err)
+			return
+		}
+		inner.open(ctx, q.Root)(yield)
+	}
 }
 
 // narrow yields the first columns of the rows of in.
@@ -74,10 +87,6 @@ func instantOf(v *column.Vector, i int) core.Time {
 }
 
 func anyContains(intervals []plan.Interval, t core.Time) bool {
-	for _, in := range intervals {
-		if in.Contains(t) {
-			return true
-		}
-	}
-	return false
+	n := firstAfter(intervals, []core.Time{t})
+	return n < len(intervals) && intervals[n].Contains(t)
 }

@@ -215,9 +215,10 @@ type lag struct {
 	offset int64
 	out    *column.Builder
 	recent []column.Value // the last rows before the batch, at most offset of them
+	texts  int64          // bytes of their texts
 }
 
-func (l *lag) size() int64 { return int64(cap(l.recent)) * 64 }
+func (l *lag) size() int64 { return int64(cap(l.recent))*64 + l.texts }
 
 func (l *lag) rows(w *windowRows) (*column.Vector, error) {
 	v, err := l.f.Args[0].Eval(l.x.env, w.Batch)
@@ -246,10 +247,15 @@ func (l *lag) rows(w *windowRows) (*column.Vector, error) {
 func (l *lag) remember(v *column.Vector, n int) {
 	keep := int(min(int64(n), l.offset))
 	if drop := int64(len(l.recent)+keep) - l.offset; drop > 0 {
+		for _, old := range l.recent[:drop] {
+			l.texts -= int64(len(old.Text))
+		}
 		l.recent = append(l.recent[:0], l.recent[drop:]...)
 	}
 	for i := n - keep; i < n; i++ {
-		l.recent = append(l.recent, v.Value(i).Clone())
+		value := v.Value(i).Clone()
+		l.recent = append(l.recent, value)
+		l.texts += int64(len(value.Text))
 	}
 }
 

@@ -21,6 +21,7 @@ type framed struct {
 	head   int
 	counts map[string]int // with DISTINCT: how many rows of the frame have each value
 	key    []byte
+	keys   int64 // bytes of the keys in kept, or of those in counts when no row leaves
 
 	row, old framedRow // the ones at hand
 }
@@ -75,7 +76,11 @@ func (x *execution) newFramed(f *plan.Analytic, frame plan.Frame) (*framed, erro
 
 func (f *framed) size() int64 {
 	const rowBytes, countBytes = 96, 80
-	return int64(cap(f.kept))*rowBytes + int64(len(f.counts))*countBytes
+	size := int64(cap(f.kept))*rowBytes + int64(len(f.counts))*countBytes + f.keys
+	if s, ok := f.state.(*frameExtreme); ok {
+		size += int64(cap(s.rows)) * rowBytes
+	}
+	return size
 }
 
 func (f *framed) rows(w *windowRows) (*column.Vector, error) {
@@ -85,7 +90,14 @@ func (f *framed) rows(w *windowRows) (*column.Vector, error) {
 	a := &f.args.args[0]
 	exact := a.exact
 	out := newAnswer(f.of, w.Len)
+	steps := 0
 	for i := range w.Len {
+		if steps += 1 + len(f.kept); steps > patience { // some functions look at all rows of the frame
+			steps = 0
+			if err := f.args.x.halted(); err != nil {
+				return nil, err
+			}
+		}
 		n := w.first + int64(i)
 		if w.starts[i] == n {
 			f.restart()
@@ -134,13 +146,16 @@ func (f *framed) usable(a *arguments, i int) (ok bool) {
 
 func (f *framed) restart() {
 	f.state.reset()
-	f.kept, f.head = f.kept[:0], 0
+	f.kept, f.head, f.keys = f.kept[:0], 0, 0
 	clear(f.counts)
 }
 
 func (f *framed) add(r *framedRow) {
 	if f.slides {
 		f.kept = append(f.kept, *r)
+	}
+	if f.slides || f.counts[r.key] == 0 {
+		f.keys += int64(len(r.key))
 	}
 	if f.counts != nil {
 		if f.counts[r.key]++; f.counts[r.key] > 1 {
@@ -153,6 +168,7 @@ func (f *framed) add(r *framedRow) {
 func (f *framed) dropOldest() {
 	r := &f.old
 	*r = f.kept[f.head]
+	f.keys -= int64(len(r.key))
 	f.head++
 	if f.head > len(f.kept)/2 && f.head > 64 {
 		f.kept = append(f.kept[:0], f.kept[f.head:]...)

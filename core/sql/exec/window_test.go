@@ -125,6 +125,9 @@ func TestWindowDistinct(t *testing.T) {
 	want(t, got, "5 1", "5 1", "12 2", "12 2", "12 2")
 	got = windowTexts(t, rows, &plan.Window{Functions: []plan.Analytic{f, n}}, 3, 4)
 	want(t, got, "5 1", "5 1", "12 2", "12 2", "12 2")
+	rows.rows = append(rows.rows, [3]int{1, 7, 5}) // another partition has seen nothing
+	got = windowTexts(t, rows, &plan.Window{Partition: []expr.Node{place{0, column.Bigint}}, Functions: []plan.Analytic{f, n}}, 3, 4)
+	want(t, got[5:], "7 1")
 }
 
 // given is an operator whose rows a test makes: a table of the columns of manyRows.

@@ -10,10 +10,10 @@ import (
 
 // arithmetic is one of + - * / %. Its type is double; whole numbers stay whole as long as 64 bits hold them.
 type arithmetic struct {
-	op           byte
-	l, r         Node
-	left, right  numberReader
-	out, asFloat result
+	op          byte
+	l, r        Node
+	left, right numberReader
+	out         result
 }
 
 // Arithmetic is l op r, where op is one of + - * / %. The first three are exact in decimals.

@@ -10,10 +10,18 @@ import (
 //
 //	Bounds(column int) (low, high float64, ok bool)
 //
-// When ok, the condition is not true of any row whose number in that column is NaN, below low or above high.
+// When ok, the condition is not true of any row whose number in that column is NaN, below low or above high. Some are even true of all other rows:
+//
+//	Between(column int) (low, high float64, ok bool)
+//
+// When ok, the condition is true of the rows whose number in that column is not below low and not above high, and of no other.
 
 type bounded interface {
 	Bounds(column int) (low, high float64, ok bool)
+}
+
+type exactlyBounded interface {
+	Between(column int) (low, high float64, ok bool)
 }
 
 // boundsOf asks a node, which may have no answer.
@@ -52,6 +60,57 @@ func (r relation) bounds(v float64) (low, high float64, ok bool) {
 		high = v
 	}
 	return low, high, true
+}
+
+// only are the numbers x for which x op v is true.
+func (r relation) only(v float64) (low, high float64, ok bool) {
+	low, high, _ = r.bounds(v)
+	switch {
+	case r == unequal:
+		return 0, 0, false
+	case r == greater && math.IsInf(v, 1), r == less && math.IsInf(v, -1):
+		return math.Inf(1), math.Inf(-1), true // nothing
+	case r == greater:
+		low = math.Nextafter(low, math.Inf(1))
+	case r == less:
+		high = math.Nextafter(high, math.Inf(-1))
+	}
+	return low, high, true
+}
+
+// Between returns between which numbers the column has to lie, and may.
+func (n *comparison) Between(column int) (low, high float64, ok bool) {
+	if v, ok := numberOf(n.r); ok && isColumn(n.l, column) {
+		return n.op.only(v)
+	}
+	if v, ok := numberOf(n.l); ok && isColumn(n.r, column) {
+		return swapped[n.op].only(v)
+	}
+	return 0, 0, false
+}
+
+// Between returns between which numbers the column has to lie, and may.
+func (n *between) Between(column int) (low, high float64, ok bool) {
+	from, known := numberOf(n.b.Low)
+	to, known2 := numberOf(n.b.High)
+	if !isColumn(n.x, column) || !known || !known2 {
+		return 0, 0, false
+	}
+	low, high, _ = n.low.op.only(from)
+	low2, high2, _ := n.high.op.only(to)
+	return max(low, low2), min(high, high2), true
+}
+
+// Between returns what both sides of AND have in common.
+func (n *junction) Between(column int) (low, high float64, ok bool) {
+	l, is := n.l.(exactlyBounded)
+	r, is2 := n.r.(exactlyBounded)
+	if n.stop == 1 || !is || !is2 {
+		return 0, 0, false
+	}
+	low, high, ok = l.Between(column)
+	low2, high2, ok2 := r.Between(column)
+	return max(low, low2), min(high, high2), ok && ok2
 }
 
 // Bounds returns between which numbers the column has to lie.

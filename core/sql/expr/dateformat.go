@@ -163,12 +163,14 @@ func dateFormat(c *call) (Node, error) {
 		var p printer
 		var bytes []byte // texts that nothing is shared of, one after another
 		var ends []int   // of those; 0 = the text of the row is a shared one
+		var room growth
 		return func(env *Env, args []*column.Vector, rows int, out *result) error {
 			patterns.read(argument(args, 1))
 			zones.read(argument(args, 2))
 			dst := out.makeStrings(rows)
 			bytes, ends = bytes[:0], sized(ends, rows)
 			clear(ends)
+			shared := int64(0)
 			for i := range dst {
 				if dst[i] = ""; out.skip(i) {
 					continue
@@ -185,10 +187,15 @@ func dateFormat(c *call) (Node, error) {
 					p = newPrinter(pattern, zone, p.bytes)
 				}
 				if t := core.Time(args[0].Ints[args[0].Index(i)]); p.grain > 1 {
-					dst[i] = p.print(t)
+					if dst[i] = p.print(t); i == 0 || dst[i] != dst[i-1] {
+						shared += int64(len(dst[i]))
+					}
 				} else {
 					bytes = p.append(bytes, t)
 					ends[i] = len(bytes)
+				}
+				if err := room.to(env, shared+2*int64(len(bytes))); err != nil {
+					return err
 				}
 			}
 			all, from := string(bytes), 0

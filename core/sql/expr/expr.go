@@ -38,6 +38,10 @@ type Env struct {
 	Calendars  *dates.Calendars // with the default calendar of the query
 	Version    *core.Time       // WITH VERSION; nil = the latest
 	Facts      Facts
+
+	// Of the query: what functions ask for that make long texts, and those that take long within a batch. nil = there is enough of both.
+	Room func(bytes int64) error // takes memory
+	Halt func() error            // why the query is to end
 }
 
 // Facts answers what functions ask of the database. Answers are the same for the whole query.

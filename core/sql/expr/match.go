@@ -8,8 +8,10 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
-// matcher decides whether a whole text matches.
-type matcher interface{ match(s string) bool }
+// matcher decides whether a whole text matches. Where e says to stop the answer does not count.
+type matcher interface {
+	match(s string, e *effort) bool
+}
 
 // matching is x LIKE pattern or x REGEX pattern.
 type matching struct {
@@ -59,6 +61,7 @@ func (n *matching) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 	dst := n.out.makeInts(rows)
 	x, p := n.text.read(a), n.form.read(b)
 	last, known := "", false // the text before, whose answer is that before
+	e := effort{env: env}
 	for i := range dst {
 		dst[i] = 0
 		if isNull(x.nulls, i) || isNull(p.nulls, i) {
@@ -77,7 +80,10 @@ func (n *matching) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 			dst[i] = dst[i-1]
 			continue
 		}
-		dst[i] = bit(n.compiled.match(s))
+		dst[i] = bit(n.compiled.match(s, &e))
+		if e.err != nil {
+			return nil, e.err
+		}
 		last, known = s, true
 	}
 	n.out.unite(rows, x.nulls, p.nulls)
@@ -153,7 +159,7 @@ func compileLike(pattern string, escape rune) *like {
 	return m
 }
 
-func (m *like) match(s string) bool {
+func (m *like) match(s string, e *effort) bool {
 	first, last := &m.parts[0], &m.parts[len(m.parts)-1]
 	n, ok := first.prefix(s)
 	if !ok {
@@ -164,14 +170,14 @@ func (m *like) match(s string) bool {
 		return s == ""
 	}
 	for i := 1; i < len(m.parts)-1; i++ {
-		if s, ok = m.parts[i].after(s); !ok {
+		if s, ok = m.parts[i].after(s, e); !ok {
 			return false
 		}
 	}
 	return last.suffix(s)
 }
 
-// prefix returns how many bytes of the start of s the part covers.
+// prefix returns how many bytes of the start of s the part covers, as far as it does.
 func (p *likePart) prefix(s string) (n int, ok bool) {
 	if !p.wild {
 		return len(p.text), strings.HasPrefix(s, p.text)
@@ -179,7 +185,7 @@ func (p *likePart) prefix(s string) (n int, ok bool) {
 	for _, want := range p.runes {
 		r, size := utf8.DecodeRuneInString(s[n:])
 		if size == 0 || want != anyRune && r != want {
-			return 0, false
+			return n, false
 		}
 		n += size
 	}
@@ -187,14 +193,18 @@ func (p *likePart) prefix(s string) (n int, ok bool) {
 }
 
 // after returns what follows the first place of the part in s.
-func (p *likePart) after(s string) (rest string, ok bool) {
+func (p *likePart) after(s string, e *effort) (rest string, ok bool) {
 	if !p.wild {
 		_, rest, ok = strings.Cut(s, p.text)
 		return rest, ok
 	}
 	for {
-		if n, ok := p.prefix(s); ok {
+		n, ok := p.prefix(s)
+		if ok {
 			return s[n:], true
+		}
+		if !e.spend(n + 1) {
+			return "", false
 		}
 		_, size := utf8.DecodeRuneInString(s)
 		if size == 0 {

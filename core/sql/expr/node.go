@@ -57,6 +57,15 @@ func appendColumns(list []int, n Node) []int {
 	return list
 }
 
+// Computed reports whether a node has values of its own, beside those of a column or a constant.
+func Computed(n Node) bool {
+	switch n.(type) {
+	case *input, *constant:
+		return false
+	}
+	return n != nil
+}
+
 // oneRow is a batch for what reads no columns.
 var oneRow = column.Batch{Len: 1}
 

@@ -2,7 +2,9 @@ package expr
 
 import (
 	"fmt"
+	"io"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core/sql/ast"
@@ -13,21 +15,76 @@ import (
 func Regex(x, pattern Node, at ast.Start) (Node, error) {
 	n := &matching{x: x, pattern: pattern, cost: costly | mayFail}
 	n.compile = func(p string) (matcher, error) {
-		translated, err := translateRegex(p)
-		if err == nil {
-			var re *regexp.Regexp
-			if re, err = regexp.Compile(`\A(?:` + translated + `)\z`); err == nil {
-				return wholeMatch{re}, nil
-			}
+		re, err := CompileRegex(p)
+		if err != nil {
+			return nil, at.Errorf("Invalid regular expression: '%s': %s", p, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		}
-		return nil, at.Errorf("Invalid regular expression: '%s': %s", p, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return wholeMatch{re, 8 * len(re.String())}, nil
 	}
 	return n.build()
 }
 
-type wholeMatch struct{ *regexp.Regexp }
+// CompileRegex compiles a pattern of REGEX for whole texts. It is first compiled as it stands: errors then speak of it, and parentheses around it would complete
+// one such as a)(b.
+func CompileRegex(pattern string) (*regexp.Regexp, error) {
+	translated, err := translateRegex(pattern)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := syntax.Parse(translated, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if instructions(tree) > mostInstructions {
+		return nil, fmt.Errorf("it is too large: its repetitions written out are more than %d characters", mostInstructions)
+	}
+	return regexp.Compile(`\A(?:` + translated + `)\z`)
+}
 
-func (m wholeMatch) match(s string) bool { return m.MatchString(s) }
+// mostInstructions bounds compiled patterns to some megabytes: a repetition is compiled as often as it repeats.
+const mostInstructions = 50_000
+
+// instructions is about how many of them the pattern is compiled to.
+func instructions(tree *syntax.Regexp) int {
+	n := 1
+	for _, sub := range tree.Sub {
+		n = min(n+instructions(sub), mostInstructions+1)
+	}
+	switch tree.Op {
+	case syntax.OpLiteral:
+		n += len(tree.Rune)
+	case syntax.OpRepeat:
+		n *= max(tree.Min, tree.Max, 1)
+	}
+	return min(n, mostInstructions+1)
+}
+
+// wholeMatch is a compiled pattern and how many steps a character may take.
+type wholeMatch struct {
+	*regexp.Regexp
+	cost int
+}
+
+func (m wholeMatch) match(s string, e *effort) bool {
+	if steps := (len(s) + 1) * m.cost; steps < stepsAtOnce {
+		return e.spend(steps) && m.MatchString(s)
+	}
+	return m.MatchReader(&slowly{strings.NewReader(s), m.cost, e})
+}
+
+// slowly reads a text that takes long to match. It ends when the query does.
+type slowly struct {
+	*strings.Reader
+	cost   int
+	effort *effort
+}
+
+func (r *slowly) ReadRune() (c rune, size int, err error) {
+	if !r.effort.spend(r.cost) {
+		return 0, 0, io.EOF
+	}
+	return r.Reader.ReadRune()
+}
 
 // posixClasses are the classes of Java that have other names in Go.
 var posixClasses = map[string]string{"Lower": "lower", "Upper": "upper", "ASCII": "ascii", "Alpha": "alpha", "Digit": "digit", "Alnum": "alnum", "Punct": "punct",

@@ -39,15 +39,21 @@ func mapping(f func(string) string) func(c *call) (Node, error) {
 	return func(c *call) (Node, error) {
 		return scalar{kind: column.String, args: c.args, make: func() kernel {
 			var reader textReader
-			return func(_ *Env, args []*column.Vector, rows int, out *result) error {
+			var room growth
+			return func(env *Env, args []*column.Vector, rows int, out *result) error {
 				s := reader.read(args[0])
 				dst := out.makeStrings(rows)
+				size := int64(0)
 				for i := range dst {
 					if i > 0 && at(s.values, i) == at(s.values, i-1) {
 						dst[i] = dst[i-1]
 						continue
 					}
 					dst[i] = f(at(s.values, i))
+					size += int64(len(dst[i]))
+					if err := room.to(env, size); err != nil {
+						return err
+					}
 				}
 				out.unite(rows, s.nulls) // NaN has no text
 				return nil
@@ -75,7 +81,8 @@ func lengthKernel() kernel {
 func concatKernel() kernel {
 	var bytes []byte
 	var ends []int
-	return func(_ *Env, args []*column.Vector, rows int, out *result) error {
+	var room growth
+	return func(env *Env, args []*column.Vector, rows int, out *result) error {
 		bytes, ends = bytes[:0], sized(ends, rows)
 		for i := range rows {
 			for _, a := range args {
@@ -86,6 +93,9 @@ func concatKernel() kernel {
 				bytes = a.Value(i).AppendText(bytes)
 			}
 			ends[i] = len(bytes)
+			if err := room.to(env, 2*int64(len(bytes))); err != nil { // they are copied once
+				return err
+			}
 		}
 		all, from := string(bytes), 0
 		dst := out.makeStrings(rows)
@@ -100,13 +110,22 @@ func concatKernel() kernel {
 // replaceKernel puts one text in the place of another. Where there is nothing to look for, nothing is replaced.
 func replaceKernel() kernel {
 	var text, what, by textReader
-	return func(_ *Env, args []*column.Vector, rows int, out *result) error {
+	var room growth
+	return func(env *Env, args []*column.Vector, rows int, out *result) error {
+		size := int64(0)
 		s, find, put := text.read(args[0]), what.read(args[1]), by.read(args[2])
 		dst := out.makeStrings(rows)
 		for i := range dst {
 			dst[i] = at(s.values, i)
 			if old := at(find.values, i); old != "" && !isNull(find.nulls, i) && !isNull(s.nulls, i) {
-				dst[i] = strings.ReplaceAll(dst[i], old, at(put.values, i))
+				put := at(put.values, i)
+				if size += int64(len(dst[i])); len(put) > len(old) {
+					size += int64(strings.Count(dst[i], old)) * int64(len(put)-len(old))
+				}
+				if err := room.to(env, size); err != nil {
+					return err
+				}
+				dst[i] = strings.ReplaceAll(dst[i], old, put)
 			}
 		}
 		out.unite(rows, s.nulls, put.nulls)

@@ -282,6 +282,30 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A condition that only asks for numbers within bounds says so, and is true of no others.
+func TestBetweenBounds(t *testing.T) {
+	for text, want := range map[string][2]float64{
+		"f >= 5": {5, inf}, "f > 5": {math.Nextafter(5, 6), inf}, "5 > f": {-inf, math.Nextafter(5, 4)}, "f = '7'": {7, 7}, "f BETWEEN 1 AND 2": {1, 2},
+		"f >= 1 AND f <= 9": {1, 9}, "f > 0": {5e-324, inf}, "f < 0 AND f > 1": {math.Nextafter(1, 2), -5e-324}, "f > NaN": {inf, -inf},
+		"f BETWEEN 1 AND g": {}, "f <> 3": {}, "f >= 1 AND s = 'x'": {}, "f < 1 OR f = 5": {}, "f IN (3, 1)": {}, "NOT f > 1": {}, "g > 5": {},
+	} {
+		n, err := table().node(expression(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var low, high float64
+		ok := false
+		if b, is := n.(interface {
+			Between(int) (float64, float64, bool)
+		}); is {
+			low, high, ok = b.Between(0)
+		}
+		if ok != (want != [2]float64{}) || ok && [2]float64{low, high} != want {
+			t.Errorf("%s is %v to %v %v, want %v", text, low, high, ok, want)
+		}
+	}
+}
+
 // Every zone of the database is found in small letters.
 func TestZonesInAnyCase(t *testing.T) {
 	archive, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))

@@ -1,6 +1,6 @@
 // Package format writes the rows of a result as CSV and as JSON, and what describes its columns.
 //
-//	rows.go       cells and rows of both formats
+//	format.go     cells and rows of both formats
 //	metadata.go   the description of a table: JSON-LD, and lines of comments
 package format
 

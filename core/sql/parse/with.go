@@ -232,6 +232,9 @@ func (p *parser) rowNumber() ast.RowNumber {
 // preceding reads what follows BETWEEN. Errors repeat the clause, not only the token.
 func (p *parser) preceding() *ast.Interval {
 	i := &ast.Interval{Start: p.at(), Count: p.integer()}
+	if i.Count == 0 && p.err == nil {
+		p.fail(i.Errorf("The count of an interval must be greater than 0"))
+	}
 	if units[p.tok.word] {
 		i.Unit = p.unit()
 	}

@@ -441,7 +441,7 @@ func (a *assembly) groupedRows(in Operator, rows *scope) (Operator, *scope, erro
 		done, err := g.operator(in)
 		if err == nil {
 			*op = *done
-			a.relax(op, g)
+			a.relax(op)
 		}
 		return err
 	}
@@ -457,7 +457,7 @@ func (a *assembly) groupedRows(in Operator, rows *scope) (Operator, *scope, erro
 }
 
 // relax tells the scan that the order of its rows does not matter when no aggregate looks at it.
-func (a *assembly) relax(op *Group, g *groups) {
+func (a *assembly) relax(op *Group) {
 	if p := op.Period; p != nil && (p.Align == ast.AlignFirst || len(p.Intervals) == 0 || !p.Intervals[0].HasFrom) {
 		return // the first period begins at the first sample
 	}

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -21,6 +24,7 @@ type Options struct {
 	EncodeTags bool // columns of the result that are whole tag sets are JSON objects
 	Meta       bool // only the columns are wanted: nothing need exist, and fewer rules are checked
 	LikeLimit  int  // metrics that a pattern may select; 0 = 50
+	Columns    int  // items of a SELECT list, and keys of a clause; 0 = DefaultColumns
 
 	// Instants runs the query of BETWEEN (SELECT ...). nil: such conditions are an error.
 	Instants func(ctx context.Context, s *ast.Select) ([]core.Time, error)
@@ -30,9 +34,6 @@ type Options struct {
 
 // Bind plans a SELECT. What is wrong with the statement is an *ast.Error.
 func Bind(ctx context.Context, s *ast.Select, o Options) (*Query, error) {
-	if o.LikeLimit == 0 {
-		o.LikeLimit = 50
-	}
 	b := newBinder(ctx, s, o)
 	if err := b.prepare(); err != nil {
 		return nil, err
@@ -42,9 +43,6 @@ func Bind(ctx context.Context, s *ast.Select, o Options) (*Query, error) {
 
 // BindDelete plans the rows that a DELETE removes. Its columns are metric, entity, tags as JSON, time.
 func BindDelete(ctx context.Context, d *ast.Delete, o Options) (*Query, error) {
-	if o.LikeLimit == 0 {
-		o.LikeLimit = 50
-	}
 	s := &ast.Select{Start: d.Start, From: d.Table, Where: d.Where}
 	b := newBinder(ctx, s, o)
 	if err := b.loadTables(); err != nil {
@@ -135,9 +133,14 @@ type binder struct {
 	grouped    bool           // rows are grouped: by keys, or all into one group
 
 	layout *layout
+	bound  int // expressions so far
 }
 
+// likeLimit is the default of Options.LikeLimit.
+const likeLimit = 50
+
 func newBinder(ctx context.Context, s *ast.Select, o Options) *binder {
+	o.LikeLimit = cmp.Or(o.LikeLimit, likeLimit)
 	return &binder{Options: o, ctx: ctx, stmt: s, refs: map[string]ref{}, origin: map[ast.Expr]ast.Expr{},
 		instants: map[*ast.Select][]core.Time{}, sizes: map[ast.Expr]int{}, aliases: map[string][]*item{}}
 }
@@ -185,8 +188,30 @@ func (n *numbering) place(text string) int {
 	return i
 }
 
+// DefaultColumns is how wide statements may be. Each expression has buffers of its own, so that a statement of a megabyte could take gigabytes.
+const DefaultColumns = 4096
+
+// checkWidth refuses lists that are too long. Their setting is sql.columns.
+func (b *binder) checkWidth() error {
+	most := cmp.Or(b.Options.Columns, DefaultColumns)
+	s := b.stmt
+	lists := map[string]int{"columns": len(s.Items), "keys of GROUP BY": len(s.GroupBy), "keys of ORDER BY": len(s.OrderBy)}
+	for _, r := range s.RowNumbers {
+		lists["keys of ROW_NUMBER"] = max(len(r.Partition), len(r.Order))
+	}
+	for _, what := range slices.Sorted(maps.Keys(lists)) {
+		if n := lists[what]; n > most {
+			return ast.Errorf("the query has %d %s, sql.columns allows %d", n, what, most)
+		}
+	}
+	return nil
+}
+
 // prepare makes names canonical.
 func (b *binder) prepare() error {
+	if err := b.checkWidth(); err != nil {
+		return err
+	}
 	if err := b.loadTables(); err != nil {
 		return err
 	}

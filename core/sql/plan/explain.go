@@ -21,6 +21,16 @@ func (n notes) note(node expr.Node, e ast.Expr) {
 	}
 }
 
+// Computed returns how many expressions of the query are computed row by row: each keeps the values of a batch.
+func (q *Query) Computed() (n int) {
+	for node := range q.notes {
+		if expr.Computed(node) {
+			n++
+		}
+	}
+	return n
+}
+
 func (n notes) of(node expr.Node) string {
 	if node == nil {
 		return ""

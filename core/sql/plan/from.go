@@ -77,6 +77,9 @@ func (b *binder) constants() *scope {
 	return &scope{assembly: &assembly{binder: &bare}, table: joined, number: -1}
 }
 
+// maxTables is how many tables may be joined. Each is read beside the others, and every name without a prefix is looked for in all of them.
+const maxTables = 64
+
 // loadTables finds the tables of FROM and JOIN.
 func (b *binder) loadTables() error {
 	if err := b.loadEnv(); err != nil {
@@ -87,6 +90,9 @@ func (b *binder) loadTables() error {
 	}
 	if err := b.addTable(b.stmt.From, nil); err != nil {
 		return err
+	}
+	if n := len(b.stmt.Joins); n >= maxTables {
+		return b.stmt.Joins[n-1].Source.Errorf("more than %d tables in FROM", maxTables)
 	}
 	for i := range b.stmt.Joins {
 		j := &b.stmt.Joins[i]
@@ -145,7 +151,7 @@ func (b *binder) checkJoins() error {
 		if t.join == nil || t.join.On == nil {
 			continue
 		}
-		t.useEntity, t.useTags = false, false
+		t.useEntity, t.useTags = t.kind == seriesTable && b.tables[0].kind == seriesTable, false // samples pair by entity in any case; views as ON says
 		for _, term := range t.join.On {
 			if err := b.onTerm(i, term); err != nil {
 				return err
@@ -200,6 +206,11 @@ func (b *binder) onColumn(n *ast.Name) (*ref, error) {
 	prefix := n.Parts[:len(n.Parts)-1]
 	i, ok := b.tableNamed(pathOf(prefix))
 	if !ok {
+		for n := range prefix {
+			if _, known := b.tableNamed(pathOf(prefix[:n])); known {
+				return nil, nil // t.tags.x, t.entity.label
+			}
+		}
 		return nil, ast.Errorf("Invalid identifier '%s'", pathOf(prefix))
 	}
 	s, _, ok := b.tables[i].find(n.Parts[len(n.Parts)-1:])

@@ -17,6 +17,7 @@ type shape struct {
 	timed    bool        // it needs the time of rows
 	divisor  bool        // SAMPLE or POPULATION may follow
 	windowed bool        // it stands over windows only
+	groups   bool        // it stands over groups only
 }
 
 // aggregates are the functions of many rows.
@@ -29,12 +30,12 @@ var aggregates = map[string]shape{
 	"product":        {args: 1, kind: column.Double, ordered: true},
 	"first":          {args: 1, kind: column.Decimal, ordered: true, timed: true},
 	"last":           {args: 1, kind: column.Decimal, ordered: true, timed: true},
-	"min_value_time": {args: 1, kind: column.Bigint, ordered: true, timed: true},
-	"max_value_time": {args: 1, kind: column.Bigint, ordered: true, timed: true},
-	"median":         {args: 1, kind: column.Decimal},
-	"percentile":     {args: 1, first: true, kind: column.Decimal},
+	"min_value_time": {args: 1, kind: column.Bigint, ordered: true, timed: true, groups: true},
+	"max_value_time": {args: 1, kind: column.Bigint, ordered: true, timed: true, groups: true},
+	"median":         {args: 1, kind: column.Decimal, groups: true},
+	"percentile":     {args: 1, first: true, kind: column.Decimal, groups: true},
 	"stddev":         {args: 1, kind: column.Decimal, ordered: true, divisor: true},
-	"median_abs_dev": {args: 1, kind: column.Double},
+	"median_abs_dev": {args: 1, kind: column.Double, groups: true},
 	"delta":          {args: 1, kind: column.Double, ordered: true, timed: true},
 	"counter":        {args: 1, kind: column.Double, ordered: true, timed: true},
 	"wavg":           {args: 1, kind: column.Double, ordered: true, timed: true},
@@ -179,9 +180,12 @@ func (w *windows) function(sc *scope, e *ast.Call) (expr.Node, error) {
 	a, ok := w.functions[i]
 	if !ok {
 		var err error
-		if isAnalytic(e.Name) {
+		switch {
+		case isAnalytic(e.Name):
 			a, err = w.analytic(e)
-		} else {
+		case aggregates[e.Name].groups:
+			err = e.Errorf("Aggregate function is not allowed here: '%s'", w.under.text(e))
+		default:
 			a.Aggregate, err = w.under.aggregate(e)
 		}
 		if err != nil {

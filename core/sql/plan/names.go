@@ -18,14 +18,6 @@ type ref struct {
 	datetime bool // the time, as a timestamp
 }
 
-// kind returns the type of the column as an expression.
-func (r ref) kind() column.Type {
-	if r.datetime {
-		return column.Timestamp
-	}
-	return r.source.Type
-}
-
 // canonical is the text by which columns are compared: two names of one column have the same.
 func (r ref) canonical() string {
 	kind := "column"

@@ -36,8 +36,14 @@ func (sc *scope) all(list []ast.Expr) ([]expr.Node, error) {
 	return out, nil
 }
 
+// boundAtOnce is how many expressions are bound between two questions whether the query is to end: some milliseconds.
+const boundAtOnce = 1024
+
 // bind makes the expression that e, in canonical names, is over the columns of the scope, and notes how the statement spells it.
 func (sc *scope) bind(e ast.Expr) (expr.Node, error) {
+	if sc.bound++; sc.bound%boundAtOnce == 0 && sc.ctx.Err() != nil {
+		return nil, sc.ctx.Err()
+	}
 	var n expr.Node
 	if sc.groups != nil {
 		n = sc.groups.key(e)

@@ -3,12 +3,12 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core/glob"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
+	"github.com/tidemark-db/tidemark/core/sql/expr"
 )
 
 // metricSelection finds out which metrics the WHERE of atsd_series selects.
@@ -455,7 +455,7 @@ func (m metricSelection) testRegex(e *ast.Regex) (nameTest, bool) {
 	if !ok || !m.column(e.X) {
 		return nil, false
 	}
-	re, err := regexp.Compile(`\A(?:` + text + `)\z`)
+	re, err := expr.CompileRegex(text)
 	if err != nil {
 		return nil, false
 	}

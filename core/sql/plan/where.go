@@ -34,7 +34,13 @@ func (b *binder) prepareWhere() error {
 	if rest, err = b.selectTime(rest); err != nil {
 		return err
 	}
+	looking := len(b.tables) == 1 && slices.ContainsFunc(rest, func(term ast.Expr) bool { return b.mentions(term).late })
 	for _, term := range rest {
+		// LAG and LEAD see the rows of the series that the statement selects, before a filter on single rows drops any of them.
+		if looking && !b.mentions(term).all(func(r ref) bool { return r.source.ofEntity() || r.source.ofTags() || r.source.ofMetric() }) {
+			b.late = append(b.late, term)
+			continue
+		}
 		b.assign(term)
 	}
 	return nil
