@@ -155,10 +155,9 @@ func (c *call) sqlAnswer(r sqlRequest, a *sql.Answer) error {
 		return c.sqlDiscard(next, some)
 	}
 	table := c.sqlTable(r, a.Columns)
-	s := &sqlStream{call: c, width: len(a.Columns), json: r.form == "json"}
-	if s.json {
+	s := &sqlStream{call: c, rows: format.NewRows(format.Options{JSON: r.form == "json", Millis: r.millis, Width: len(a.Columns)})}
+	if s.rows.JSON {
 		s.begin(jsonType)
-		s.rows = format.NewJSON(r.millis)
 		s.buf = append(table.JSON(append(s.buf, `{"metadata":`...)), `,"data":[`...)
 	} else {
 		if r.metadata == "HEADER" {
@@ -167,7 +166,6 @@ func (c *call) sqlAnswer(r sqlRequest, a *sql.Answer) error {
 			}
 		}
 		s.begin(csvType)
-		s.rows = format.NewCSV(r.millis)
 		s.buf = sqlHead(s.buf, r, table)
 	}
 	for b := first; some && err == nil && s.err == nil; b, err, some = next() {
@@ -217,13 +215,11 @@ func (c *call) sqlTable(r sqlRequest, columns []sql.Column) *format.Table {
 // sqlStream is a result on its way to the client. Its memory is one buffer, whatever the result has.
 type sqlStream struct {
 	*call
-	rows  *format.Rows
-	width int
-	json  bool
-	buf   []byte
-	out   io.Writer
-	zw    *gzip.Writer
-	err   error // of the connection: the client is gone, or does not read
+	rows *format.Rows
+	buf  []byte
+	out  io.Writer
+	zw   *gzip.Writer
+	err  error // of the connection: the client is gone, or does not read
 }
 
 // chunk is how many bytes go to the client at once.
@@ -245,7 +241,7 @@ func (s *sqlStream) begin(contentType string) {
 
 func (s *sqlStream) append(b *column.Batch) {
 	for from := 0; from < b.Len && s.err == nil; from += format.Chunk {
-		s.buf = s.rows.Append(s.buf, b, s.width, from, min(from+format.Chunk, b.Len))
+		s.buf = s.rows.Append(s.buf, b, from, min(from+format.Chunk, b.Len))
 		if len(s.buf) >= chunk {
 			s.flush()
 		}
@@ -276,7 +272,7 @@ func (s *sqlStream) end(err error) error {
 		return err
 	}
 	switch text := s.trailer(err); {
-	case s.json:
+	case s.rows.JSON:
 		s.buf = append(s.buf, ']')
 		if text != nil {
 			s.buf = append(append(s.buf, ','), text[1:len(text)-1]...)

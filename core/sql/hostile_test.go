@@ -268,7 +268,7 @@ func FuzzEngine(f *testing.F) {
 func (w *world) sound(t *testing.T, text string) string {
 	var out []byte
 	err := w.engine.Run(t.Context(), sql.Request{Text: text, Origin: core.SystemOrigin(0), Limit: 500}, func(a *sql.Answer) error {
-		rows := format.NewCSV(false)
+		rows := format.NewRows(format.Options{Width: len(a.Columns)})
 		for b, err := range a.Rows {
 			if err != nil {
 				return err
@@ -279,7 +279,7 @@ func (w *world) sound(t *testing.T, text string) string {
 					t.Errorf("%s: column %d of %d rows holds %d values and %d marks", text, i, b.Len, held, len(v.Nulls))
 				}
 			}
-			out = rows.Append(out, b, len(a.Columns), 0, b.Len)
+			out = rows.Append(out, b, 0, b.Len)
 		}
 		return nil
 	})

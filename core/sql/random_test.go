@@ -132,12 +132,12 @@ func (w *world) csv(t *testing.T, query string) string {
 	var out []byte
 	r := sql.Request{Text: query, Origin: core.SystemOrigin(0)}
 	err := w.engine.Run(t.Context(), r, func(a *sql.Answer) error {
-		rows := format.NewCSV(false)
+		rows := format.NewRows(format.Options{Width: len(a.Columns)})
 		for b, err := range a.Rows {
 			if err != nil {
 				return err
 			}
-			out = rows.Append(out, b, len(a.Columns), 0, b.Len)
+			out = rows.Append(out, b, 0, b.Len)
 		}
 		return nil
 	})

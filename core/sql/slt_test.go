@@ -342,9 +342,8 @@ func (w *world) run(t testing.TB, c sltCase) string {
 	_, isJSON := c.options["json"]
 	var out []byte
 	err := w.engine.Run(ctx, r, func(a *sql.Answer) error {
-		rows := format.NewCSV(c.options["datetimeAsNumber"] == "true")
+		rows := format.NewRows(format.Options{Millis: c.options["datetimeAsNumber"] == "true", JSON: isJSON, Width: len(a.Columns)})
 		if isJSON {
-			rows = format.NewJSON(false)
 			out = append(out, '[')
 		} else if len(a.Columns) > 0 {
 			var labels []string
@@ -360,7 +359,7 @@ func (w *world) run(t testing.TB, c sltCase) string {
 			if err := sound(b, len(a.Columns)); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
-			out = rows.Append(out, b, len(a.Columns), 0, b.Len)
+			out = rows.Append(out, b, 0, b.Len)
 		}
 		return nil
 	})

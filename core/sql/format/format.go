@@ -13,35 +13,36 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
+// Options say how rows are written.
+type Options struct {
+	JSON   bool // elements of a JSON array, each an array of cells; otherwise CSV: texts and timestamps in quotes, NULL as nothing
+	Millis bool // timestamps are Unix milliseconds
+	Width  int  // columns of a row; those behind them are not shown
+}
+
 // Rows appends rows. It belongs to one goroutine.
 type Rows struct {
-	json    bool
-	millis  bool // timestamps are numbers
+	Options
 	some    bool // a row was appended
 	instant cells.Instants
 	writers []func(dst []byte, i int) []byte // of the columns of the batch at hand
 	once    []byte                           // the cells of constant columns, one after another
 }
 
-// NewCSV returns Rows in CSV: strings and timestamps in quotes, NULL as nothing. With millis timestamps are Unix milliseconds.
-func NewCSV(millis bool) *Rows {
-	return &Rows{millis: millis, instant: cells.NewInstants(nil, `"`, `"`)}
-}
-
-// NewJSON returns Rows as the elements of a JSON array, each an array of cells.
-func NewJSON(millis bool) *Rows {
-	return &Rows{json: true, millis: millis, instant: cells.NewInstants(nil, `"`, `"`)}
+// NewRows returns Rows without any yet.
+func NewRows(o Options) *Rows {
+	return &Rows{Options: o, instant: cells.NewInstants(nil, `"`, `"`)}
 }
 
 // Chunk is how many rows a caller appends at most before it looks at what it has.
 const Chunk = 1024
 
-// Append appends the rows from..to of a batch, of its first width columns.
-func (r *Rows) Append(dst []byte, b *column.Batch, width, from, to int) []byte {
-	r.prepare(b.Columns[:width])
+// Append appends the rows of a batch from one up to another.
+func (r *Rows) Append(dst []byte, b *column.Batch, from, to int) []byte {
+	r.prepare(b.Columns[:r.Width])
 	for i := from; i < to; i++ {
 		switch {
-		case !r.json:
+		case !r.JSON:
 		case r.some:
 			dst = append(dst, `,[`...)
 		default:
@@ -54,7 +55,7 @@ func (r *Rows) Append(dst []byte, b *column.Batch, width, from, to int) []byte {
 			}
 			dst = write(dst, i)
 		}
-		if r.json {
+		if r.JSON {
 			dst = append(dst, ']')
 		} else {
 			dst = append(dst, '\n')
@@ -100,7 +101,7 @@ func (r *Rows) present(v *column.Vector) func(dst []byte, i int) []byte {
 		return func(dst []byte, i int) []byte { return r.value(dst, v.Values[i]) }
 	case v.Type == column.Boolean:
 		return func(dst []byte, i int) []byte { return boolean(dst, v.Ints[i]) }
-	case v.Type == column.Timestamp && !r.millis:
+	case v.Type == column.Timestamp && !r.Millis:
 		return func(dst []byte, i int) []byte { return r.instant.Append(dst, core.Time(v.Ints[i])) }
 	case v.Ints != nil:
 		return func(dst []byte, i int) []byte { return cells.AppendInteger(dst, v.Ints[i]) }
@@ -127,7 +128,7 @@ func (r *Rows) exact(v *column.Vector) func(dst []byte, i int) []byte {
 }
 
 func (r *Rows) null(dst []byte) []byte {
-	if r.json {
+	if r.JSON {
 		return append(dst, `null`...)
 	}
 	return dst
@@ -142,7 +143,7 @@ func (r *Rows) value(dst []byte, v column.Value) []byte {
 		return boolean(dst, v.Int)
 	case v.Type == column.String:
 		return r.text(dst, v.Text)
-	case v.Type == column.Timestamp && !r.millis:
+	case v.Type == column.Timestamp && !r.Millis:
 		return r.instant.Append(dst, core.Time(v.Int))
 	case v.Text != "":
 		return append(dst, v.Text...)
@@ -171,14 +172,14 @@ func (r *Rows) number(dst []byte, v float64) []byte {
 	case math.IsInf(v, -1):
 		word = "-Infinity"
 	}
-	if r.json {
+	if r.JSON {
 		return append(append(append(dst, '"'), word...), '"')
 	}
 	return append(dst, word...)
 }
 
 func (r *Rows) text(dst []byte, s string) []byte {
-	if r.json {
+	if r.JSON {
 		return cells.AppendJSON(dst, s)
 	}
 	return cells.AppendQuoted(dst, s)
