@@ -164,13 +164,26 @@ func (db *DB) work(ctx context.Context, due bool) (retry time.Duration) {
 			return 0
 		}
 		select {
-		case <-db.flusher.wake: // a flush comes before the next merge
+		case <-db.flusher.wake: // a flush comes before the next merge, unless there are too many files
+			if db.crowded() {
+				db.flusher.poke()
+				continue
+			}
 			if err := db.flushIfFull(ctx); err != nil {
 				return db.failed("flush", err)
 			}
 		default:
 		}
 	}
+}
+
+// crowd is how many files of a kind merges leave at most when they keep up with flushes: some three in each of eight sizes.
+const crowd = 24
+
+// crowded reports whether merges have fallen behind. One flush makes a file of each kind, and one merge takes away three of one kind: in turns they would never catch up with writers that fill the memory as
+// fast as it is flushed, and every read would look into all those files.
+func (db *DB) crowded() bool {
+	return slices.ContainsFunc(db.flusher.shelves, func(s shelf) bool { return len(s.entries()) > crowd })
 }
 
 func (db *DB) flushIfFull(ctx context.Context) error {
