@@ -102,7 +102,7 @@ func (op *operation) describe(rt *route, tag string, components map[string]json.
 	responses[strconv.Itoa(status)] = answerOf("Done.", op.answer)
 	for other := range strings.FieldsSeq(op.also) {
 		code, kind, _ := strings.Cut(other, "=")
-		responses[code] = answerOf("Another answer.", kind)
+		responses[code] = answerOf("Another answer.", strings.ReplaceAll(kind, ",", " "))
 	}
 	return object
 }

@@ -8,7 +8,7 @@ type operation struct {
 	parameters   string // keys of components.parameters
 	body         string // kinds, see appendKinds
 	answer       string // likewise, of a success; "" is an empty body
-	also         string // statuses and kinds of other answers, such as 503=Health; those of errors need no mention
+	also         string // statuses and kinds of other answers, such as 503=Health or 400=SQLErrors,text/csv; those of errors need no mention
 	status       int    // of a success; 0 = 200
 }
 
@@ -119,8 +119,8 @@ var foreignOperations = []operation{
 }
 
 var sqlOperations = []operation{
-	{method: get, path: "/api/sql", summary: "Run a query.", parameters: sqlParameters, answer: "SQLTable text/csv", also: "400=SQLErrors"},
-	{method: post, path: "/api/sql", summary: "Run a query from a form or a text.", parameters: sqlParameters, body: sqlBodies, answer: "SQLTable text/csv", also: "400=SQLErrors"},
+	{method: get, path: "/api/sql", summary: "Run a query.", parameters: sqlParameters, answer: "SQLTable text/csv", also: "400=SQLErrors,text/csv 503=SQLErrors,text/csv"},
+	{method: post, path: "/api/sql", summary: "Run a query from a form or a text.", parameters: sqlParameters, body: sqlBodies, answer: "SQLTable text/csv", also: "400=SQLErrors,text/csv 503=SQLErrors,text/csv"},
 	{method: get, path: "/api/sql/meta", summary: "Columns of a query.", parameters: "q", answer: "SQLMetadata", also: "400=SQLErrors"},
 	{method: post, path: "/api/sql/meta", summary: "Columns of a query from a form or a text.", parameters: "q", body: sqlBodies, answer: "SQLMetadata", also: "400=SQLErrors"},
 	{method: get, path: "/api/sql/cancel", summary: "Stop queries.", parameters: "queryId", answer: "SQLCancelled"},

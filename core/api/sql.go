@@ -200,6 +200,7 @@ func (c *call) sqlDiscard(next func() (*column.Batch, error, bool), some bool) e
 			return err
 		}
 	}
+	c.Header().Set("Content-Type", csvType) // an empty text is CSV, and no JSON
 	c.WriteHeader(http.StatusOK)
 	return nil
 }
