@@ -34,9 +34,10 @@ func reciprocalOf(k int) reciprocal {
 	return reciprocal{high, (1 - p*high) / p}
 }
 
+// times is i / 10^k. The conversions forbid the fused multiplication that some processors have: the two parts are rounded alike everywhere.
 func (r reciprocal) times(i int64) float64 {
 	f := float64(i)
-	return f*r.high + f*r.low
+	return float64(f*r.high) + float64(f*r.low)
 }
 
 // divideAll computes x / 10^scale.

@@ -90,8 +90,8 @@ func (h *header) scaleAll(dst []float64, q []int64, by reciprocal) {
 	i := 0
 	for ; i < len(q)-3; i += 4 {
 		f0, f1, f2, f3 := float64(base+unit*q[i]), float64(base+unit*q[i+1]), float64(base+unit*q[i+2]), float64(base+unit*q[i+3])
-		dst[i], dst[i+1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
-		dst[i+2], dst[i+3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
+		dst[i], dst[i+1] = float64(f0*by.high)+float64(f0*by.low), float64(f1*by.high)+float64(f1*by.low)
+		dst[i+2], dst[i+3] = float64(f2*by.high)+float64(f2*by.low), float64(f3*by.high)+float64(f3*by.low)
 	}
 	for ; i < len(q); i++ {
 		dst[i] = by.times(base + unit*q[i])
@@ -109,8 +109,8 @@ func (h *header) scaleSums(dst []float64, q []int64, by reciprocal) {
 		x2 := x1 + (base + unit*q[i+2])
 		x = x2 + (base + unit*q[i+3])
 		f0, f1, f2, f3 := float64(x0), float64(x1), float64(x2), float64(x)
-		dst[i], dst[i+1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
-		dst[i+2], dst[i+3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
+		dst[i], dst[i+1] = float64(f0*by.high)+float64(f0*by.low), float64(f1*by.high)+float64(f1*by.low)
+		dst[i+2], dst[i+3] = float64(f2*by.high)+float64(f2*by.low), float64(f3*by.high)+float64(f3*by.low)
 	}
 	for ; i < len(q); i++ {
 		x += base + unit*q[i]
@@ -136,8 +136,8 @@ func (h *header) scaleJoined(dst []float64, q []int64, j joint) {
 		x2 := x1 + (base + unit*(q[i+2]|int64(s[i+2])<<low))
 		x = x2 + (base + unit*(q[i+3]|int64(s[i+3])<<low))
 		f0, f1, f2, f3 := float64(x0), float64(x1), float64(x2), float64(x)
-		dst[i], dst[i+1] = f0*by.high+f0*by.low, f1*by.high+f1*by.low
-		dst[i+2], dst[i+3] = f2*by.high+f2*by.low, f3*by.high+f3*by.low
+		dst[i], dst[i+1] = float64(f0*by.high)+float64(f0*by.low), float64(f1*by.high)+float64(f1*by.low)
+		dst[i+2], dst[i+3] = float64(f2*by.high)+float64(f2*by.low), float64(f3*by.high)+float64(f3*by.low)
 	}
 	for ; i < len(q); i++ {
 		x += base + unit*(q[i]|int64(s[i])<<low)
