@@ -5,15 +5,15 @@ import "math"
 // Powers and logarithms to any base are computed with pairs of doubles, some 100 bits, and rounded once: with the logarithm of a double the error of a power grows
 // with its exponent.
 
-// pair is the sum of two doubles, of which low is below half a unit in the last place of high.
+// pair is the sum of two doubles, of which low is below half a unit in the last place of high. Products stand in conversions: a processor that fuses them with the addition behind would not round them.
 type pair struct{ high, low float64 }
 
 // ln2 is the natural logarithm of 2.
 var ln2 = pair{6.931471805599452862e-01, 2.319046813846299558e-17}
 
 func (a pair) times(b pair) pair {
-	p := a.high * b.high
-	rest := math.FMA(a.high, b.high, -p) + (a.high*b.low + a.low*b.high)
+	p := float64(a.high * b.high)
+	rest := math.FMA(a.high, b.high, -p) + (float64(a.high*b.low) + float64(a.low*b.high))
 	high := p + rest
 	return pair{high, rest - (high - p)}
 }
@@ -26,7 +26,7 @@ func (a pair) plus(b pair) pair {
 
 func (a pair) over(b pair) pair {
 	q := a.high / b.high
-	rest := math.FMA(-q, b.high, a.high) + (a.low - q*b.low)
+	rest := math.FMA(-q, b.high, a.high) + (a.low - float64(q*b.low))
 	high, low := twoSum(q, rest/b.high)
 	return pair{high, low}
 }
@@ -35,7 +35,7 @@ func (a pair) over(b pair) pair {
 func logOf(x float64) pair {
 	m, k := math.Frexp(x)
 	if m < math.Sqrt2/2 {
-		m, k = 2*m, k-1
+		m, k = float64(2*m), k-1
 	}
 	bottom, rest := twoSum(m, 1)
 	s := pair{high: m - 1}.over(pair{bottom, rest})
@@ -46,7 +46,7 @@ func logOf(x float64) pair {
 		sum = sum.times(square).plus(pair{high: 1}.over(pair{high: float64(2*n + 1)}))
 	}
 	sum = sum.times(s)
-	return pair{2 * sum.high, 2 * sum.low}.plus(ln2.times(pair{high: float64(k)}))
+	return pair{float64(2 * sum.high), float64(2 * sum.low)}.plus(ln2.times(pair{high: float64(k)}))
 }
 
 // expOf returns e^p; p is in the range in which that is a normal number.
