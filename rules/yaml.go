@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/dates"
+	"github.com/tidemark-db/tidemark/core/nearest"
 )
 
 // reader collects the faults of one document while its fields are read.
@@ -370,37 +371,10 @@ func (n node) tree() any {
 
 // suggest names the known word that is nearest to a misspelt one.
 func suggest(word string, known []string) string {
-	best, distance := "", 3
-	for _, k := range known {
-		if d := editDistance(word, k); d < distance {
-			best, distance = k, d
-		}
+	if meant := nearest.Name(word, known, 3); meant != "" {
+		return fmt.Sprintf(", did you mean %q?", meant)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %q?", best)
-}
-
-// editDistance is the Levenshtein distance, over bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(row[j+1]+1, row[j]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 // scalarText returns a scalar as written, "" for lists and maps, without a fault.

@@ -213,8 +213,7 @@ func set[T any](list *[]timed[T], t core.Time, of *T) {
 	}
 }
 
-func (c *column) first() core.Time { return c.times[0] }
-func (c *column) last() core.Time  { return c.times[len(c.times)-1] }
+func (c *column) last() core.Time { return c.times[len(c.times)-1] }
 
 // setSide sets all side entries at the time of w to those of w.
 func (c *column) setSide(w write) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/tidemark-db/tidemark/core/nearest"
 	"github.com/tidemark-db/tidemark/core/search"
 )
 
@@ -200,8 +201,8 @@ var settings = []setting{
 	{"limits.depth", "64", "nesting of JSON bodies", size(func(c *Config) *int64 { return &c.JSONDepth })},
 	{"limits.time", "30s", "how long a request may read and evaluate; uploads and command streams are exempt", duration(func(c *Config) *time.Duration { return &c.RequestTime })},
 	{"limits.idle", "2m", "how long a client may take for 64 KiB of a result that is streamed to it", positive(func(c *Config) *time.Duration { return &c.AnswerIdle })},
-	{"sql.memory", "auto", "memory of one query for sorting, grouping and joining; auto is a sixteenth of memory, between 8MiB and 256MiB", sizeOr("auto", func(c *Config) *int64 { return &c.SQLMemory })},
-	{"sql.spill", "1GiB", "bytes of temporary files of one query, in spill of the data directory, for what does not fit sql.memory; off = none", sizeOr("off", func(c *Config) *int64 { return &c.SQLSpill })},
+	{"sql.memory", "auto", "memory of one query for sorting, grouping and joining; what does not fit is sorted in files, or stops with an error; auto is a sixteenth of memory, between 8MiB and 256MiB", sizeOr("auto", func(c *Config) *int64 { return &c.SQLMemory })},
+	{"sql.spill", "1GiB", "bytes of temporary files of one query, in spill of the data directory, for sorting what does not fit sql.memory; off = none", sizeOr("off", func(c *Config) *int64 { return &c.SQLSpill })},
 	{"sql.queries", "8", "queries that run at one time; others wait", size(func(c *Config) *int64 { return &c.SQLQueries })},
 	{"sql.time", "10m", "how long a query may take, with the reading of its result", positive(func(c *Config) *time.Duration { return &c.SQLTime })},
 	{"sql.length", "1MiB", "bytes of a statement", size(func(c *Config) *int64 { return &c.SQLLength })},
@@ -315,37 +316,14 @@ func sortedNames(m map[string]string) []string {
 
 // suggestion names the closest setting, if one is close.
 func suggestion(name string) string {
-	best, bestDistance := "", 3
-	for _, s := range settings {
-		if d := distance(name, s.name); d < bestDistance {
-			best, bestDistance = s.name, d
-		}
+	known := make([]string, len(settings))
+	for i, s := range settings {
+		known[i] = s.name
 	}
-	if best == "" {
-		return ""
+	if meant := nearest.Name(name, known, 3); meant != "" {
+		return fmt.Sprintf(", did you mean %q?", meant)
 	}
-	return fmt.Sprintf(", did you mean %q?", best)
-}
-
-// distance is the Levenshtein distance.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 // readSettings reads a settings file into dotted names. A file that does not exist has no settings.

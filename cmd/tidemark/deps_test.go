@@ -13,7 +13,7 @@ const module = "github.com/tidemark-db/tidemark/"
 // policy says which packages of ours each package may import. It is a statement of policy: change it on purpose, with the reason in
 // RATIONALE.md, in the same commit as the import. A package that is not named here may not exist; "*" allows anything.
 var policy = parsePolicy(`
-core core/glob core/invariant core/sql/ast storage/vfs wasm/abi wasm/meter plugins:
+core core/glob core/inorder core/invariant core/nearest core/sql/ast storage/vfs wasm/abi wasm/meter plugins:
 core/dates core/auth core/search core/selfmetrics storage/chunk: core
 core/cells: core core/dates
 core/calc: core core/cells
@@ -24,7 +24,7 @@ core/ingest: core core/filter core/glob
 core/command: core core/calc core/dates
 core/webhook: core core/dates core/glob
 core/filter: core core/glob core/dates
-core/query: core core/calc core/calc/forecast core/cells core/dates core/filter core/glob
+core/query: core core/calc core/calc/forecast core/cells core/dates core/filter core/glob core/inorder
 core/network: core core/auth core/command core/line
 core/line: core core/calc core/command core/dates core/glob
 core/chart: core core/calc
@@ -32,8 +32,8 @@ core/console: core
 core/sql/parse: core/sql/ast
 core/sql/column: core core/calc core/dates
 core/sql/expr: core core/calc core/dates core/sql/ast core/sql/column
-core/sql/plan: core core/dates core/filter core/glob core/sql/ast core/sql/column core/sql/expr
-core/sql/exec: core core/calc core/dates core/glob core/sql/ast core/sql/column core/sql/expr core/sql/plan
+core/sql/plan: core core/dates core/filter core/glob core/nearest core/sql/ast core/sql/column core/sql/expr
+core/sql/exec: core core/calc core/dates core/glob core/inorder core/sql/ast core/sql/column core/sql/expr core/sql/plan
 core/sql/format: core core/calc core/cells core/dates core/sql/column
 core/sql: core core/calc core/command core/dates core/filter core/glob core/sql/ast core/sql/parse core/sql/column core/sql/expr core/sql/plan core/sql/exec
 core/api: core core/auth core/cells core/chart core/command core/line core/dates core/filter core/query core/search core/selfmetrics core/sql core/sql/column core/sql/format core/webhook
@@ -42,7 +42,7 @@ storage/events: core storage/vfs storage/sealed
 storage/samples: core storage/vfs storage/chunk storage/sealed
 storage: core core/calc core/filter core/glob core/invariant storage/vfs storage/journal storage/chunk storage/index storage/table storage/events storage/samples storage/sealed
 rules/outbox: core
-rules: core core/calc core/command core/dates core/filter core/glob rules/outbox
+rules: core core/calc core/command core/dates core/filter core/glob core/nearest rules/outbox
 rules/rulestest: core core/command core/dates core/filter core/glob core/memstore rules rules/outbox
 wasm: core wasm/abi wasm/meter
 wasm/guest: wasm/abi

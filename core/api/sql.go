@@ -41,6 +41,9 @@ type sqlParameter func(name string) string
 
 // sqlParameters takes a request in one of its three forms: parameters in the body, the statement as the body, or everything in the query string.
 func (c *call) sqlParameters() (sqlParameter, error) {
+	if c.server.SQL == nil {
+		return nil, c.missing()
+	}
 	inURL := func(name string) string { return c.values.Get(name) }
 	if c.r.Method == http.MethodGet {
 		return inURL, nil
@@ -119,9 +122,6 @@ func (c *call) sqlOrigin() core.Origin {
 
 // sql answers a statement.
 func (c *call) sql() error {
-	if c.server.SQL == nil {
-		return c.missing()
-	}
 	get, err := c.sqlParameters()
 	if err != nil {
 		return err
@@ -362,9 +362,6 @@ func appendSQLError(dst []byte, text string) []byte {
 
 // sqlMeta answers with the columns that a query would have.
 func (c *call) sqlMeta() error {
-	if c.server.SQL == nil {
-		return c.missing()
-	}
 	get, err := c.sqlParameters()
 	if err != nil {
 		return err
@@ -390,9 +387,6 @@ func (c *call) sqlMeta() error {
 
 // sqlCancel stops the running queries of an id.
 func (c *call) sqlCancel() error {
-	if c.server.SQL == nil {
-		return c.missing()
-	}
 	get, err := c.sqlParameters()
 	if err != nil {
 		return err

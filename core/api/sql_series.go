@@ -116,9 +116,6 @@ func (s *seriesOfRows) of(b *column.Batch, i, number int) *rowSeries {
 
 // sqlSeries answers a query with series instead of rows.
 func (c *call) sqlSeries() error {
-	if c.server.SQL == nil {
-		return c.missing()
-	}
 	get, err := c.sqlParameters()
 	if err != nil {
 		return err

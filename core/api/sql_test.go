@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -252,5 +254,55 @@ func TestSQLChunked(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	if answer.StatusCode != 200 || len(lines) != samples+1 || lines[0] != `"value"` || lines[1] != "0" || lines[samples] != "19999" {
 		t.Errorf("%d, %d lines, from %s to %s", answer.StatusCode, len(lines), lines[0], lines[len(lines)-1])
+	}
+}
+
+// endlessSQL has rows without end, and says when nobody wants more.
+type endlessSQL struct {
+	SQL
+	left chan struct{}
+}
+
+func (e endlessSQL) Run(_ context.Context, _ sql.Request, answer func(*sql.Answer) error) error {
+	defer close(e.left)
+	texts := make([]string, 1000)
+	for i := range texts {
+		texts[i] = brokenCell
+	}
+	b := &column.Batch{Len: len(texts), Columns: []*column.Vector{{Type: column.String, Len: len(texts), Strings: texts}}}
+	return answer(&sql.Answer{Columns: []sql.Column{{Label: "a", Name: "a", Type: column.String}}, Rows: func(yield func(*column.Batch, error) bool) {
+		for yield(b, nil) {
+		}
+	}})
+}
+
+// A client that asks and does not read is cut off after limits.idle: it holds a place among the queries that run.
+func TestSQLReaderThatDoesNotRead(t *testing.T) {
+	w := newWorld(t, Limits{Idle: 50 * time.Millisecond})
+	endless := endlessSQL{left: make(chan struct{})}
+	w.server.SQL = endless
+	web := httptest.NewUnstartedServer(w.server)
+	web.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(4096); err != nil { // what is under way is soon too much
+			t.Error(err)
+		}
+		return ctx
+	}
+	web.Start()
+	defer web.Close()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+"/api/sql?q=x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth("admin", password)
+	answer, err := http.DefaultTransport.(*http.Transport).Clone().RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	select {
+	case <-endless.left:
+	case <-time.After(2 * time.Minute):
+		t.Error("the query still runs")
 	}
 }

@@ -3,9 +3,9 @@ package query
 import (
 	"context"
 	"iter"
-	"sync"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/inorder"
 )
 
 // inFlight is how many series, from the one that is due on, may be at work or wait for their turn: enough that no processor waits for a long one.
@@ -53,7 +53,7 @@ func (e *execution) scanned(ctx context.Context, from core.Parallel) flow {
 				})
 			})
 		}
-		for t, err := range l.run(ctx, scan) {
+		for t, err := range inorder.Run(ctx, &l.Gate, scan, l.next) {
 			if err == nil && t.some {
 				err = most.add()
 			}
@@ -82,15 +82,11 @@ type holder func(samples int) error
 
 // line lets series be worked on in any order and brings them back into theirs. A series is in flight from the start of its work until its turn comes.
 type line struct {
-	mu      sync.Mutex // guards all below
-	changed sync.Cond
-	due     int            // the series whose turn is next
-	slots   [inFlight]slot // of series n at n % inFlight, for those from due on
-	total   int            // samples in all slots
-	held    held           // by one series at a time: what those ahead of their turn keep is bounded by spare
-	stopped bool           // nobody waits for what is not done
-	ended   bool           // nothing more comes
-	failure error          // of what ended
+	inorder.Gate // its lock guards all below
+
+	slots [inFlight]slot // of series n at n % inFlight, for those from the due one on
+	total int            // samples in all slots
+	held  held           // by one series at a time: what those ahead of their turn keep is bounded by spare
 }
 
 type slot struct {
@@ -101,13 +97,13 @@ type slot struct {
 
 func newLine(s Source) *line {
 	l := &line{held: s.hold()}
-	l.changed.L = &l.mu
+	l.Open(inFlight)
 	return l
 }
 
 // pass does the work for series n and leaves what came of it, be it an error, until its turn: those before it are not lost.
 func (l *line) pass(n int, work func(holder) (turn, error)) error {
-	if !l.enter(n) {
+	if !l.Enter(n) {
 		return context.Canceled
 	}
 	t, err := work(func(samples int) error { return l.hold(n, samples) })
@@ -115,98 +111,47 @@ func (l *line) pass(n int, work func(holder) (turn, error)) error {
 	for _, r := range t.results {
 		size += r.Samples.Len()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	l.resize(n, size)
 	s := &l.slots[n%inFlight]
 	s.turn, s.done = t, true
 	s.err = err
-	l.changed.Broadcast()
+	l.Broadcast()
 	return nil
 }
 
-// enter waits until series n may be in flight and reports whether it still matters.
-func (l *line) enter(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for n >= l.due+inFlight && !l.stopped {
-		l.changed.Wait()
-	}
-	return !l.stopped
-}
-
 func (l *line) hold(n, samples int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	l.resize(n, samples)
-	if l.stopped {
+	if l.Stopped {
 		return context.Canceled
 	}
 	l.held.count = 0
 	return l.held.add(samples)
 }
 
-// resize notes how many samples series n keeps, once there is room for them. With mu.
+// resize notes how many samples series n keeps, once there is room for them. With the lock.
 func (l *line) resize(n, size int) {
 	s := &l.slots[n%inFlight]
-	for size > s.size && n > l.due && l.total-l.slots[l.due%inFlight].size+size-s.size > spare && !l.stopped {
-		l.changed.Wait()
+	for size > s.size && n > l.Due && l.total-l.slots[l.Due%inFlight].size+size-s.size > spare && !l.Stopped {
+		l.Wait()
 	}
 	l.total += size - s.size
 	s.size = size
 }
 
-// run calls scan, which passes every series, beside the caller and yields their turns in order, and at most one error, the last. It returns when scan has.
-func (l *line) run(ctx context.Context, scan func(context.Context) error) iter.Seq2[turn, error] {
-	return func(yield func(turn, error) bool) {
-		inner, cancel := context.WithCancel(ctx)
-		var scanning sync.WaitGroup
-		unhook := context.AfterFunc(ctx, l.stop)
-		defer func() {
-			unhook()
-			l.stop()
-			cancel()
-			scanning.Wait()
-		}()
-		scanning.Go(func() {
-			err := scan(inner)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.ended, l.failure = true, err
-			l.changed.Broadcast()
-		})
-		for {
-			t, some, err := l.next(ctx)
-			if err != nil || !some {
-				if err != nil {
-					yield(turn{}, err)
-				}
-				return
-			}
-			if !yield(t, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (l *line) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	l.changed.Broadcast()
-}
-
 // next waits for the turn of the series that is due, and ends the one before it. some is false after the last.
 func (l *line) next(ctx context.Context) (t turn, some bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := &l.slots[l.due%inFlight]
-	for !s.done && !l.ended && !l.stopped {
-		l.changed.Wait()
+	l.Lock()
+	defer l.Unlock()
+	s := &l.slots[l.Due%inFlight]
+	for !s.done && !l.Ended && !l.Stopped {
+		l.Wait()
 	}
-	if !s.done && l.ended {
-		return turn{}, false, l.failure
+	if !s.done && l.Ended {
+		return turn{}, false, l.Failure
 	}
 	if err := ctx.Err(); err != nil {
 		return turn{}, false, err
@@ -214,7 +159,7 @@ func (l *line) next(ctx context.Context) (t turn, some bool, err error) {
 	t = s.turn
 	l.total -= s.size // the caller is done with it at the next call, or counts it himself
 	*s = slot{}
-	l.due++
-	l.changed.Broadcast()
+	l.Due++
+	l.Broadcast()
 	return t, true, t.err
 }

@@ -7,7 +7,7 @@
 //	modify.go   INSERT, UPDATE, DELETE become batches for the pipeline
 //
 // The packages below it are the phases: parse (text to ast), plan (names to columns, conditions to what the reader can do), exec (operators over batches),
-// with expr (expressions) and column (values) under both.
+// with expr (expressions) and column (values) under both. format writes what comes out.
 package sql
 
 import (
@@ -15,7 +15,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"runtime"
@@ -149,19 +148,20 @@ func (e *Engine) Run(ctx context.Context, r Request, answer func(*Answer) error)
 	case <-ctx.Done():
 		return e.failure(ctx, ctx.Err())
 	}
-	err := e.run(ctx, r, func(a *Answer) error {
+	x := e.session(ctx, r)
+	err := x.run(ctx, func(a *Answer) error {
 		a.Rows = e.explained(ctx, a.Rows)
 		return answer(a)
 	})
+	e.Log.Debug("query ended", "id", q.ServerID, "user", q.User, "ms", int64(e.Clock()-q.Started), "samples", x.fetched.Load(), "err", err)
 	return e.failure(ctx, err)
 }
 
-func (e *Engine) run(ctx context.Context, r Request, answer func(*Answer) error) error {
-	s, err := e.parse(r.Text)
+func (x *session) run(ctx context.Context, answer func(*Answer) error) error {
+	s, err := x.parse(x.request.Text)
 	if err != nil {
 		return err
 	}
-	x := e.session(ctx, r)
 	switch s := s.(type) {
 	case *ast.Select:
 		return x.query(ctx, s, answer)
@@ -357,36 +357,4 @@ func (x *session) instants(ctx context.Context, s *ast.Select) ([]core.Time, err
 		}
 	}
 	return times, nil
-}
-
-// Rows runs a query for those who want its result as texts: the first row is the header. More than limit rows are an error.
-func (e *Engine) Rows(ctx context.Context, text string, limit int) (rows [][]string, err error) {
-	r := Request{Text: text, Origin: core.SystemOrigin(0), Limit: int64(limit) + 1}
-	err = e.Run(ctx, r, func(a *Answer) error {
-		header := make([]string, len(a.Columns))
-		for i, c := range a.Columns {
-			header[i] = c.Label
-		}
-		rows = append(rows, header)
-		for b, err := range a.Rows {
-			if err != nil {
-				return err
-			}
-			for i := range b.Len {
-				row := make([]string, len(a.Columns))
-				for j := range row {
-					row[j] = column.FormatValue(b.Columns[j], i)
-				}
-				rows = append(rows, row)
-			}
-		}
-		if len(rows) > limit+1 {
-			return core.Errorf(core.Invalid, "the query has more than %d rows", limit)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sql: %w", err)
-	}
-	return rows, nil
 }

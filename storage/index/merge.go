@@ -53,7 +53,6 @@ type mergeSource struct {
 	key   []byte   // of at
 	id    ID
 	names *names
-	named bool // names has a name
 }
 
 // inTurn calls functions until one fails.

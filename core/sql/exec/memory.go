@@ -17,19 +17,11 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
 // Grow takes n bytes, or refuses with an error of code TooLarge that names the setting.
 func (m *Memory) Grow(n int64) error {
-	if m.TryGrow(n) {
-		return nil
-	}
-	return core.Errorf(core.TooLarge, "the query needs more than the %d bytes of memory that sql.memory allows: narrow it, group by fewer keys, or raise the setting", m.limit)
-}
-
-// TryGrow takes n bytes and reports whether there was room for them.
-func (m *Memory) TryGrow(n int64) bool {
 	if used := m.used.Add(n); m.limit > 0 && used > m.limit {
 		m.used.Add(-n)
-		return false
+		return core.Errorf(core.TooLarge, "the query needs more than the %d bytes of memory that sql.memory allows: narrow it, group by fewer keys, or raise the setting", m.limit)
 	}
-	return true
+	return nil
 }
 
 // Shrink gives n bytes back.

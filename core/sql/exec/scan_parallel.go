@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/inorder"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
 )
@@ -52,7 +53,7 @@ func (m *metricScan) parallel(ctx context.Context, from core.Parallel) parts {
 		skip, _ := m.op.Filter.(bounder)
 		scan := func(ctx context.Context) error {
 			return from.Scan(ctx, m.query, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
-				if !l.enter(n) {
+				if !l.Enter(n) {
 					return context.Canceled
 				}
 				s := idle.take(m)
@@ -64,7 +65,7 @@ func (m *metricScan) parallel(ctx context.Context, from core.Parallel) parts {
 		}
 		defer l.drain()
 		shown := series{metricScan: m}
-		for c, err := range l.run(ctx, scan) {
+		for c, err := range inorder.Run(ctx, &l.Gate, scan, l.next) {
 			if err != nil {
 				yield(part{}, err)
 				return
@@ -207,14 +208,10 @@ func (c *collector) close() {
 
 // line brings the chunks of series that are worked on in any order back into the order of the series.
 type line struct {
-	mu      sync.Mutex // guards all below
-	changed sync.Cond
-	due     int            // the series whose turn it is
-	slots   [inFlight]slot // of series n at n % inFlight, for those from due on
-	total   int            // rows in all slots
-	stopped bool           // nobody waits for what is not done
-	ended   bool           // nothing more comes
-	failure error          // of what ended
+	inorder.Gate // its lock guards all below
+
+	slots [inFlight]slot // of series n at n % inFlight, for those from the due one on
+	total int            // rows in all slots
 }
 
 type slot struct {
@@ -226,42 +223,32 @@ type slot struct {
 
 func newLine() *line {
 	l := &line{}
-	l.changed.L = &l.mu
+	l.Open(inFlight)
 	return l
-}
-
-// enter waits until series n may be in flight and reports whether it still matters.
-func (l *line) enter(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for n >= l.due+inFlight && !l.stopped {
-		l.changed.Wait()
-	}
-	return !l.stopped
 }
 
 // push adds a chunk of series n when there is room for it, and reports whether it still matters.
 func (l *line) push(n int, c *chunk) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	s := &l.slots[n%inFlight]
-	for !l.stopped && !l.room(n) {
-		l.changed.Wait()
+	for !l.Stopped && !l.room(n) {
+		l.Wait()
 	}
-	if l.stopped {
+	if l.Stopped {
 		return false
 	}
 	s.chunks = append(s.chunks, c)
 	s.rows += c.kept.n
 	l.total += c.kept.n
-	l.changed.Broadcast()
+	l.Broadcast()
 	return true
 }
 
-// room reports whether series n may hold another chunk. With mu.
+// room reports whether series n may hold another chunk. With the lock.
 func (l *line) room(n int) bool {
-	due := l.slots[l.due%inFlight].rows
-	if n == l.due {
+	due := l.slots[l.Due%inFlight].rows
+	if n == l.Due {
 		return due < spareRows
 	}
 	return l.total-due < spareRows
@@ -269,80 +256,39 @@ func (l *line) room(n int) bool {
 
 // leave ends the work for series n. Its error waits for its turn: the series before it are not lost.
 func (l *line) leave(n int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Lock()
+	defer l.Unlock()
 	s := &l.slots[n%inFlight]
 	s.done, s.err = true, err
-	l.changed.Broadcast()
+	l.Broadcast()
 }
 
-// run calls scan beside the caller and yields the chunks in order, and at most one error, the last. It returns when scan has.
-func (l *line) run(ctx context.Context, scan func(context.Context) error) iter.Seq2[*chunk, error] {
-	return func(yield func(*chunk, error) bool) {
-		inner, cancel := context.WithCancel(ctx)
-		var scanning sync.WaitGroup
-		unhook := context.AfterFunc(ctx, l.stop)
-		defer func() {
-			unhook()
-			l.stop()
-			cancel()
-			scanning.Wait()
-		}()
-		scanning.Go(func() {
-			err := scan(inner)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.ended, l.failure = true, err
-			l.changed.Broadcast()
-		})
-		for {
-			c, err := l.next(ctx)
-			if err != nil || c == nil {
-				if err != nil {
-					yield(nil, err)
-				}
-				return
-			}
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (l *line) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	l.changed.Broadcast()
-}
-
-// next waits for the next chunk; nil after the last.
-func (l *line) next(ctx context.Context) (*chunk, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// next waits for the next chunk; some is false after the last.
+func (l *line) next(ctx context.Context) (next *chunk, some bool, err error) {
+	l.Lock()
+	defer l.Unlock()
 	for {
-		s := &l.slots[l.due%inFlight]
+		s := &l.slots[l.Due%inFlight]
 		switch {
 		case len(s.chunks) > 0:
 			c := s.chunks[0]
 			s.chunks = s.chunks[1:]
 			s.rows -= c.kept.n
 			l.total -= c.kept.n
-			l.changed.Broadcast()
-			return c, nil
+			l.Broadcast()
+			return c, true, nil
 		case s.done && s.err != nil:
-			return nil, s.err
+			return nil, false, s.err
 		case s.done:
 			*s = slot{}
-			l.due++
-			l.changed.Broadcast()
-		case l.stopped:
-			return nil, context.Cause(ctx)
-		case l.ended:
-			return nil, l.failure
+			l.Due++
+			l.Broadcast()
+		case l.Stopped:
+			return nil, false, context.Cause(ctx)
+		case l.Ended:
+			return nil, false, l.Failure
 		default:
-			l.changed.Wait()
+			l.Wait()
 		}
 	}
 }

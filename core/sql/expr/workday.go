@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,13 +89,16 @@ func newLocal(at ast.Start) *local {
 	return &local{calendarReader{at: at}, zoneReader{at: at}}
 }
 
-// isDay tells about the day of a date.
-func isDay(c *call, is func(*dates.Calendar, dates.Date) (bool, error)) Node {
-	args := append([]Node{Instant(c.args[0], c.at)}, c.args[1:]...)
-	return scalar{kind: column.Boolean, args: args, lenient: 0b110, flags: usesEnv | mayFail, make: func() kernel {
-		l := newLocal(c.at)
+// ofDays computes a number of the days of some dates, the first arguments; those for calendar and zone follow.
+func ofDays(c *call, kind column.Type, dated int, number func(k *dates.Calendar, days []dates.Date) (int64, error)) Node {
+	args := slices.Clone(c.args)
+	for i := range dated {
+		args[i] = Instant(args[i], c.at)
+	}
+	return scalar{kind: kind, args: args, lenient: 0b11 << dated, flags: usesEnv | mayFail, make: func() kernel {
+		l, days := newLocal(c.at), make([]dates.Date, dated)
 		return func(env *Env, args []*column.Vector, rows int, out *result) error {
-			l.place(args, 1)
+			l.place(args, dated)
 			dst := out.makeInts(rows)
 			for i := range dst {
 				if dst[i] = 0; out.skip(i) {
@@ -104,15 +108,24 @@ func isDay(c *call, is func(*dates.Calendar, dates.Date) (bool, error)) Node {
 				if err != nil {
 					return err
 				}
-				yes, err := is(k, dates.DateOf(core.Time(args[0].Ints[args[0].Index(i)]), zone))
-				if err != nil {
+				for j := range days {
+					days[j] = dates.DateOf(core.Time(args[j].Ints[args[j].Index(i)]), zone)
+				}
+				if dst[i], err = number(k, days); err != nil {
 					return c.at.Errorf("%s", capital(err.Error()))
 				}
-				dst[i] = bit(yes)
 			}
 			return nil
 		}
 	}}.node()
+}
+
+// isDay tells about the day of a date.
+func isDay(c *call, is func(*dates.Calendar, dates.Date) (bool, error)) Node {
+	return ofDays(c, column.Boolean, 1, func(k *dates.Calendar, days []dates.Date) (int64, error) {
+		yes, err := is(k, days[0])
+		return bit(yes), err
+	})
 }
 
 // mostDays is how far WORKDAY and WEEKDAY move at most: 100 years. Each day is looked at.
@@ -182,31 +195,12 @@ func moved(k *dates.Calendar, from dates.Date, n float64, counts func(*dates.Cal
 
 // countDays is WORKDAY_COUNT(from, to, calendar, zone): the working days d with from <= d < to, negative when to comes first.
 func countDays(c *call) Node {
-	args := append([]Node{Instant(c.args[0], c.at), Instant(c.args[1], c.at)}, c.args[2:]...)
-	return scalar{kind: column.Bigint, args: args, lenient: 0b1100, flags: usesEnv | mayFail, make: func() kernel {
-		l := newLocal(c.at)
-		return func(env *Env, args []*column.Vector, rows int, out *result) error {
-			l.place(args, 2)
-			dst := out.makeInts(rows)
-			for i := range dst {
-				if dst[i] = 0; out.skip(i) {
-					continue
-				}
-				k, zone, err := l.of(env, i)
-				if err != nil {
-					return err
-				}
-				a := dates.DateOf(core.Time(args[0].Ints[args[0].Index(i)]), zone)
-				b := dates.DateOf(core.Time(args[1].Ints[args[1].Index(i)]), zone)
-				if a <= b {
-					dst[i] = workdays(k, a, b)
-				} else {
-					dst[i] = -workdays(k, b, a)
-				}
-			}
-			return nil
+	return ofDays(c, column.Bigint, 2, func(k *dates.Calendar, days []dates.Date) (int64, error) {
+		if from, to := days[0], days[1]; from <= to {
+			return workdays(k, from, to), nil
 		}
-	}}.node()
+		return -workdays(k, days[1], days[0]), nil
+	})
 }
 
 // workdays counts the working days of from <= d < to. Years of which the calendar lists nothing are counted by weeks.

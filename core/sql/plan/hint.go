@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/nearest"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 )
 
@@ -46,7 +47,7 @@ func (b *binder) suggest(n *ast.Name) string {
 			known = append(append(known, "time", "datetime", "entity", "tags"), namesOf(recordFields[t.kind])...)
 		}
 	}
-	return nearest(pathOf(n.Parts), known)
+	return similar(pathOf(n.Parts), known)
 }
 
 func namesOf(list []field) []string {
@@ -70,41 +71,10 @@ func (b *binder) similarMetric(name string) string {
 		}
 		known = append(known, m.Name)
 	}
-	return nearest(name, known)
+	return similar(name, known)
 }
 
-// nearest returns the known name that differs in the fewest letters, "" when none is like it.
-func nearest(name string, known []string) string {
-	name = lower(name)
-	best, found := min(len(name)/3+2, len(name)), ""
-	for _, k := range known {
-		if d := distance(name, lower(k), best); d < best {
-			best, found = d, k
-		}
-	}
-	return found
-}
-
-// distance counts the letters to insert, drop or replace (Levenshtein); from most on it is not exact.
-func distance(a, b string, most int) int {
-	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 100 {
-		return most
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+// similar finds the known name that is most like an unknown one: of long names more may differ.
+func similar(name string, known []string) string {
+	return nearest.Name(name, known, min(len(name)/3+2, len(name)))
 }

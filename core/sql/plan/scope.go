@@ -366,7 +366,7 @@ func (sc *scope) call(e *ast.Call) (expr.Node, error) {
 	}
 	n, err := expr.Call(e.Name, args, e.Start)
 	if err != nil && !slices.Contains(expr.Functions(), e.Name) {
-		err = hint(err, nearest(e.Name, slices.Concat(expr.Functions(), slices.Sorted(maps.Keys(aggregates)), []string{"lag", "lead", "first_value", "row_number"})))
+		err = hint(err, similar(e.Name, slices.Concat(expr.Functions(), slices.Sorted(maps.Keys(aggregates)), []string{"lag", "lead", "first_value", "row_number"})))
 	}
 	return n, err
 }
