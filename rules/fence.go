@@ -233,8 +233,11 @@ func (p *patcher) Visit(n *ast.Node) {
 		tick := &ast.CallNode{Callee: &ast.IdentifierNode{Value: "__tick"}}
 		node.Node = &ast.SequenceNode{Nodes: []ast.Node{tick, node.Node}}
 	case *ast.BinaryNode:
-		if node.Operator == "+" && !numeric(node.Left) && !numeric(node.Right) {
+		switch {
+		case node.Operator == "+" && !numeric(node.Left) && !numeric(node.Right):
 			p.patch(n, &ast.CallNode{Callee: &ast.IdentifierNode{Value: addName(node)}, Arguments: []ast.Node{node.Left, node.Right}})
+		case node.Operator == "**" || node.Operator == "^": // the interpreter's is that of package math, whose last digit depends on the processor
+			p.patch(n, &ast.CallNode{Callee: &ast.IdentifierNode{Value: "__power"}, Arguments: []ast.Node{node.Left, node.Right}})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
 // function is one function of the expression language. types are pointers to function types, tried in order by the compiler.
@@ -42,6 +43,7 @@ func fenceFunctions() []function {
 		{name: "__add", types: []any{sig[func(any, any) any]()}, call: func(ev *evaluation, a []any) (any, error) { return ev.fence.add(a[0], a[1]) }},
 		{name: "__addText", types: []any{sig[func(string, string) string]()},
 			call: func(ev *evaluation, a []any) (any, error) { return ev.fence.add(a[0], a[1]) }},
+		{name: "__power", types: []any{sig[func(any, any) float64]()}, call: arithmetic2(calc.Power)},
 		{name: "__var", types: []any{sig[func(string) any]()}, call: func(ev *evaluation, a []any) (any, error) { return ev.variable(a[0].(string)) }},
 		{name: "replace", types: []any{sig[func(string, string, string) string]()}, call: func(ev *evaluation, a []any) (any, error) {
 			return ev.fence.replace(textOf(a[0]), textOf(a[1]), textOf(a[2]))
@@ -116,8 +118,9 @@ func intOf(v any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if math.IsNaN(f) || math.Abs(f) > 1<<52 {
-		return 0, fmt.Errorf("%v is not a whole number", f)
+	const most = min(1<<52, math.MaxInt) // processors of 32 bits have no larger int
+	if !(math.Abs(f) <= most) {
+		return 0, fmt.Errorf("%v is no whole number of at most %d", f, most)
 	}
 	return int(f), nil
 }

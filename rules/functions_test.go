@@ -22,7 +22,8 @@ func TestFunctions(t *testing.T) {
 		`threshold_time(40) == 0`, `len(filter(values(), # > 10)) == 2`, `window == "length(3)"`, `command_first_time == command_last_time - duration("2m")`,
 
 		`formatNumber(1234.5, "#,##0.00") == "1,234.50"`, `formatNumber(0.5, "#.##") == ".5"`, `formatNumber(61.3651, "0.###") == "61.365"`,
-		`formatNumber(4, "0.###") == "4"`, `formatNumber(-0.0001, "0.0") == "0.0"`, `formatPrecision(10, 4) == "10.00"`, `formatBytes(27, true) == "27 B"`,
+		`formatNumber(4, "0.###") == "4"`, `formatNumber(-0.0001, "0.0") == "0.0"`, `formatPrecision(10, 4) == "10.00"`, `formatPrecision(1000, 5) == "1000.0"`, `formatPrecision(-0.001, 2) == "-0.0010"`,
+		`formatPrecision(1000000000000000, 17) == "1000000000000000.0"`, `log10(1e15) == 15`, `log10(0.001) == -3`, `pow(9, 0.5) == 3`, `9 ** 0.5 == 3`, `2 ^ 3 ** 2 == 512`, `round(value ** 1.5 / 1, 3) == round(pow(value, 1.5), 3)`, `(length("abc") ** 2) + 1 == 10`, `pow(10, -2) == 0.01`, `exp(0) == 1`, `log(1) == 0`, `formatBytes(27, true) == "27 B"`,
 		`formatBytes(1536, false) == "1.5 KiB"`, `formatBytes(1500000, true) == "1.5 MB"`, `toBoolean("Yes") && !toBoolean(2)`, `toNumber("x", 7) == 7`,
 		`trim_zero(5.00) == "5"`, `round(-2.5) == -3`, `round(1250, -2) == 1300`, `mod(7, 4) == 3`, `signum(-3) == -1`, `between(5, 1, 5)`,
 		`check_range("x", 0, 1, 9) == 9`,
@@ -35,7 +36,7 @@ func TestFunctions(t *testing.T) {
 		`likeAny("b", ["a", "b"])`, `anyLike(["web-1"], "web*")`, `eqi("A", "a")`, `regexReplace("a1b2", "[0-9]", "") == "ab"`, `coalesce([nil, "", "x"]) == "x"`,
 		`concatLines(["a", "b"]) == "a\nb"`, `htmlDecode("&lt;") == "<"`,
 
-		`formatInterval(93784000) == "1d 2h 3m 4s"`, `formatInterval(500) == "0s"`, `formatIntervalShort(93784000) == "1d 2h"`, `weekday(now) == 2`, `week(now) == 20`,
+		`formatInterval(93784000) == "1d 2h 3m 4s"`, `formatInterval(500) == "0s"`, `formatInterval(toNumber("NaN")) == "NaN"`, `formatIntervalShort(93784000) == "1d 2h"`, `weekday(now) == 2`, `week(now) == 20`,
 		`iso(now) == "2024-05-14T08:02:00.000Z"`, `milliseconds("2024-05-14T08:00:00Z") == 1715673600000.0`, `milliseconds("") == 0`,
 		`date_format(1715673600000.0, "yyyy-MM-dd HH:mm") == "2024-05-14 08:00"`, `elapsed_minutes("2024-05-14T08:00:00Z") == 2`,
 		`elapsedTime("2024-05-14T08:00:00Z", "2024-05-14T08:00:01Z") == 1000`, `date_add(now, 1, "month").Month() == date_parse("2024-06-14T08:00:00Z").Month()`,

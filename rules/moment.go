@@ -159,6 +159,9 @@ func elapsed(ev *evaluation, a []any) (any, error) {
 
 // intervalUnits prints up to most consecutive units from the first that is not zero: 1d 2h 3m 4s. A year is 365 days.
 func intervalUnits(ms float64, most int) string {
+	if !(math.Abs(ms) < 1<<62) { // each processor makes another whole number of it
+		return numberText(ms)
+	}
 	s := int64(ms) / 1000
 	var parts []string
 	seen := 0

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
 // numberFunctions is section 2.5.10 of the rule contract.
@@ -21,7 +23,7 @@ func numberFunctions() []function {
 			return roundTo(x, d), err
 		}},
 		{name: "mod", types: two, call: arithmetic2(math.Mod)},
-		{name: "pow", types: two, call: arithmetic2(math.Pow)},
+		{name: "pow", types: two, call: arithmetic2(calc.Power)},
 		{name: "formatNumber", types: []any{sig[func(any, string) string]()}, call: func(_ *evaluation, a []any) (any, error) {
 			x, err := numberOf(a[0])
 			if err != nil {
@@ -52,7 +54,7 @@ func numberFunctions() []function {
 		{name: "check_range", types: []any{sig[func(any, float64, float64, float64) float64]()}, call: checkRange},
 		{name: "between", types: []any{sig[func(any, any, any) bool]()}, call: between},
 	}
-	for name, f := range map[string]func(float64) float64{"sqrt": math.Sqrt, "cbrt": math.Cbrt, "exp": math.Exp, "log": math.Log, "log10": math.Log10,
+	for name, f := range map[string]func(float64) float64{"sqrt": math.Sqrt, "cbrt": math.Cbrt, "exp": calc.Exp, "log": calc.Log, "log10": log10,
 		"signum": signum} {
 		fs = append(fs, function{name: name, types: one, call: arithmetic(f)})
 	}
@@ -76,6 +78,8 @@ func arithmetic2(f func(x, y float64) float64) func(*evaluation, []any) (any, er
 		return f(x, y), err
 	}
 }
+
+func log10(x float64) float64 { return calc.Logarithm(10, x) }
 
 func signum(x float64) float64 {
 	switch {
@@ -221,8 +225,15 @@ func formatPrecision(_ *evaluation, a []any) (any, error) {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return numberText(x), nil
 	}
-	decimals := n - 1 - int(math.Floor(math.Log10(math.Abs(x))))
+	decimals := n - 1 - exponentOf(x)
 	return strconv.FormatFloat(roundTo(x, decimals), 'f', max(0, decimals), 64), nil
+}
+
+// exponentOf is the power of ten of the first digit of x; x is finite and not 0.
+func exponentOf(x float64) int {
+	text := strconv.FormatFloat(x, 'e', -1, 64)
+	n, _ := strconv.Atoi(text[strings.IndexByte(text, 'e')+1:]) // it is one: strconv wrote it
+	return n
 }
 
 func formatBytes(v any, si bool) string {

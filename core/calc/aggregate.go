@@ -578,8 +578,52 @@ func AnyNaN(values []float64) bool {
 	return false
 }
 
-// Least returns the least value, of at least one, NaN if one is. Four at a time do not wait for each other.
+// Least returns the least value, of at least one, NaN if one is.
 func Least(values []float64) float64 {
+	if highestBits(values) > bitsOfInf {
+		return leastOfAny(values)
+	}
+	a := math.Float64bits(values[0])
+	b, c, d := a, a, a
+	i := 0
+	for ; i < len(values)-3; i += 4 {
+		a, b = min(a, math.Float64bits(values[i])), min(b, math.Float64bits(values[i+1]))
+		c, d = min(c, math.Float64bits(values[i+2])), min(d, math.Float64bits(values[i+3]))
+	}
+	for ; i < len(values); i++ {
+		a = min(a, math.Float64bits(values[i]))
+	}
+	return math.Float64frombits(min(a, b, c, d))
+}
+
+// Greatest returns the greatest value, of at least one, NaN if one is.
+func Greatest(values []float64) float64 {
+	if bits := highestBits(values); bits <= bitsOfInf {
+		return math.Float64frombits(bits)
+	}
+	return greatestOfAny(values)
+}
+
+// bitsOfInf are those of +Inf. The bits of numbers from 0 on sort as these do and are not above it, those of all others are: of NaN, and of what has a sign.
+const bitsOfInf = 0x7ff << 52
+
+// highestBits returns the highest of the bits of the values. Comparing integers takes half the time of comparing doubles, of which each may be NaN; four at a
+// time do not wait for each other.
+func highestBits(values []float64) uint64 {
+	a := math.Float64bits(values[0])
+	b, c, d := a, a, a
+	i := 0
+	for ; i < len(values)-3; i += 4 {
+		a, b = max(a, math.Float64bits(values[i])), max(b, math.Float64bits(values[i+1]))
+		c, d = max(c, math.Float64bits(values[i+2])), max(d, math.Float64bits(values[i+3]))
+	}
+	for ; i < len(values); i++ {
+		a = max(a, math.Float64bits(values[i]))
+	}
+	return max(a, b, c, d)
+}
+
+func leastOfAny(values []float64) float64 {
 	a := values[0]
 	b, c, d := a, a, a
 	for ; len(values) >= 4; values = values[4:] {
@@ -591,8 +635,7 @@ func Least(values []float64) float64 {
 	return min(a, b, c, d)
 }
 
-// Greatest returns the greatest value, of at least one, NaN if one is.
-func Greatest(values []float64) float64 {
+func greatestOfAny(values []float64) float64 {
 	a := values[0]
 	b, c, d := a, a, a
 	for ; len(values) >= 4; values = values[4:] {

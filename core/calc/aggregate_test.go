@@ -196,6 +196,21 @@ func TestThresholdSides(t *testing.T) {
 	}
 }
 
+// A line from or to infinity is beyond every limit but at its other end; the last value holds up to 120 s.
+func TestThresholdsOfInfinity(t *testing.T) {
+	inf := math.Inf(1)
+	a := calc.Aggregation{Range: core.Range{Start: 0, End: 120_000}, Threshold: &calc.Threshold{Min: -inf, Max: 8}, Functions: []calc.Function{function(t, "THRESHOLD_DURATION")}}
+	for _, tt := range []struct {
+		values []float64
+		want   float64
+	}{{[]float64{0, inf}, 120_000}, {[]float64{inf, 0}, 100_000}, {[]float64{-inf, 10}, 20_000}} {
+		got, err := calc.Aggregate(a, []core.Time{0, 100_000}, tt.values)
+		if err != nil || got[0].Values[0] != tt.want {
+			t.Errorf("%v: %v, %v, want %v", tt.values, got, err, tt.want)
+		}
+	}
+}
+
 // 1970-01-01 is a Thursday. A value above the limit for eight days, of which Saturday and Sunday do not count: two stretches of six days.
 func TestWorkdays(t *testing.T) {
 	const day = 24 * 60 * 60 * 1000
@@ -408,5 +423,28 @@ func TestFillModeNames(t *testing.T) {
 	}
 	if _, err := calc.ParseFillMode(""); err == nil {
 		t.Error("the empty fill mode is accepted")
+	}
+}
+
+func TestLeastAndGreatest(t *testing.T) {
+	inf, nan, zero := math.Inf(1), math.NaN(), math.Copysign(0, -1)
+	negativeNaN := math.Float64frombits(1<<63 | math.Float64bits(nan))
+	kinds := [][]float64{{0, 1, 2.5, 1e300, inf}, {-1, -2.5, -1e300, -inf}, {zero, 0}, {nan, 1, 2}, {negativeNaN, 3, 4}, {-7, nan, 8}, {0, 3, -2, 5e-324}}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20_000 {
+		kind := kinds[r.IntN(len(kinds))]
+		values := make([]float64, 1+r.IntN(11))
+		low, high := inf, -inf // min and max are NaN if one is, and tell -0 from 0
+		for i := range values {
+			values[i] = kind[r.IntN(len(kind))]
+			low, high = min(low, values[i]), max(high, values[i])
+		}
+		same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b }
+		if got := calc.Least(values); !same(got, low) {
+			t.Fatalf("the least of %v is %v, not %v", values, got, low)
+		}
+		if got := calc.Greatest(values); !same(got, high) {
+			t.Fatalf("the greatest of %v is %v, not %v", values, got, high)
+		}
 	}
 }

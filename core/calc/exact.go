@@ -24,7 +24,7 @@ const (
 )
 
 // scaled returns v*10^4 rounded; v is that many ten-thousandths if dividing gives it back and isShort holds.
-func scaled(v float64) float64 { return (v*exactScale + roundMagic) - roundMagic }
+func scaled(v float64) float64 { return (float64(v*exactScale) + roundMagic) - roundMagic }
 
 func isShort(n float64) bool { return n < exactLimit && n > -exactLimit }
 
@@ -336,6 +336,20 @@ func (n wholeNumber) double(negative bool, exponent int) float64 {
 	}
 	v, _ := strconv.ParseFloat(string(text[at:]), 64) // beyond the range of doubles it is infinite
 	return signed(v, negative)
+}
+
+// Saturated cuts a number to a whole one: what is beyond an int64 is the nearest there is, and NaN is 0. What int64(v) makes of these depends on the processor.
+func Saturated(v float64) int64 {
+	const edge = 1 << 63
+	switch {
+	case v >= edge:
+		return math.MaxInt64
+	case v < -edge:
+		return math.MinInt64
+	case v != v:
+		return 0
+	}
+	return int64(v)
 }
 
 // Round rounds the decimal of a number to so many places after the point, before it when places is negative: half away from zero.

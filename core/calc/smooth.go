@@ -117,12 +117,12 @@ func (w *window) push(t core.Time, v float64) {
 func (w *window) exponential(t core.Time, v float64) {
 	a := w.Factor
 	if w.Range > 0 {
-		a = -math.Expm1(-float64(t-w.last) / w.Range)
+		a = decay(float64(t-w.last) / w.Range)
 	}
 	if w.seen == 0 {
 		a = 1
 	}
-	w.average = a*v + (1-a)*w.average
+	w.average = float64(a*v) + float64((1-a)*w.average) // no fused multiplication: the same on all processors
 	w.last = t
 	w.seen++
 }
@@ -153,7 +153,7 @@ func (w *window) timeWeighted() float64 {
 	var sum, weights float64
 	for i, v := range w.values {
 		d := float64(w.times[i] - w.times[0])
-		sum += d * v
+		sum += float64(d * v)
 		weights += d
 	}
 	if weights == 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// The functions of this file are statistics over a window of samples. They skip NaN values and return NaN when too few are left.
+// The functions of this file are statistics over a window of samples. They skip NaN values and return NaN when too few are left. Products stand in conversions, which
+// forbids the fused multiplication that some processors have: a window gives the same number on all of them.
 
 // Sum adds up the values; of none it is 0.
 func Sum(values []float64) float64 {
@@ -39,7 +40,7 @@ func squares(values []float64) (sum float64, n int) {
 	mean := Mean(values)
 	for _, v := range values {
 		if !math.IsNaN(v) {
-			sum += (v - mean) * (v - mean)
+			sum += float64((v - mean) * (v - mean))
 			n++
 		}
 	}
@@ -70,7 +71,7 @@ func WeightedMean(values []float64) float64 {
 	for _, v := range values {
 		if !math.IsNaN(v) {
 			w++
-			sum += w * v
+			sum += float64(w * v)
 			weights += w
 		}
 	}
@@ -89,7 +90,7 @@ func TimeWeightedMean(times []core.Time, values []float64) float64 {
 	for i, v := range values {
 		if !math.IsNaN(v) {
 			w := (wholeSeconds(times[i]) - start + 1) / span
-			sum += w * v
+			sum += float64(w * v)
 			weights += w
 		}
 	}
@@ -101,7 +102,7 @@ func SecondWeightedMean(times []core.Time, values []float64) float64 {
 	var sum, weights float64
 	for i, v := range values {
 		w := 1 + float64(times[i]-times[0])/1000
-		sum += w * v
+		sum += float64(w * v)
 		weights += w
 	}
 	return sum / weights
@@ -132,7 +133,7 @@ func EMA(values []float64, factor float64) float64 {
 		case math.IsNaN(e):
 			e = v
 		default:
-			e = factor*v + (1-factor)*e
+			e = float64(factor*v) + float64((1-factor)*e)
 		}
 	}
 	return e
@@ -192,16 +193,16 @@ func Fit(times []core.Time, values []float64) Line {
 	for i, v := range values {
 		if !math.IsNaN(v) {
 			dx := float64(times[i]-start) - meanX
-			xx += dx * dx
-			xy += dx * (v - meanY)
+			xx += float64(dx * dx)
+			xy += float64(dx * (v - meanY))
 		}
 	}
 	slope := xy / xx // 0/0 for a single time
-	return Line{Slope: slope, Value: meanY - slope*meanX, Start: start}
+	return Line{Slope: slope, Value: meanY - float64(slope*meanX), Start: start}
 }
 
 // At returns the value of the line at t.
-func (l Line) At(t core.Time) float64 { return l.Value + l.Slope*float64(t-l.Start) }
+func (l Line) At(t core.Time) float64 { return l.Value + float64(l.Slope*float64(t-l.Start)) }
 
 // Intercept returns the value of the line at Unix time 0.
 func (l Line) Intercept() float64 { return l.At(0) }
@@ -252,5 +253,5 @@ func percentileSorted(sorted []float64, p float64) float64 {
 		return sorted[n-1]
 	}
 	k := int(rank)
-	return sorted[k-1] + (rank-float64(k))*(sorted[k]-sorted[k-1])
+	return sorted[k-1] + float64((rank-float64(k))*(sorted[k]-sorted[k-1]))
 }

@@ -61,6 +61,9 @@ func (g *Aggregator) violate(found []violation) []violation {
 // crossing returns the time between samples i-1 and i at which the line through them meets limit, cut to a whole millisecond.
 func (g *Aggregator) crossing(i int, limit float64) core.Time {
 	t1, v1, t2, v2 := g.times[i-1], g.values[i-1], g.times[i], g.values[i]
+	if math.IsInf(v1, 0) {
+		return t2 // where the crossing goes as v1 grows
+	}
 	return t1 + core.Time(math.Trunc((limit-v1)*float64(t2-t1)/(v2-v1)))
 }
 

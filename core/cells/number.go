@@ -17,7 +17,7 @@ func AppendNumber(b []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && i > -limit && i < limit && i != 0 { // zero may be negative
 		return AppendInteger(b, i)
 	}
-	if x := v * scale; x > -limit && x < limit {
+	if x := float64(v * scale); x > -limit && x < limit {
 		half := 0.5
 		if x < 0 {
 			half = -0.5

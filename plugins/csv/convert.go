@@ -170,7 +170,7 @@ func (p *parser) parseTime(b []byte) (core.Time, bool) {
 	switch p.TimestampType {
 	case "SECONDS":
 		v, ok := guest.ParseFloat(b)
-		return core.Time(math.Floor(v*1000 + 0.0005)), ok
+		return core.Time(math.Floor(float64(v*1000) + 0.0005)), ok && v == v // NaN is 0 for some processors
 	case "MILLISECONDS":
 		v, err := strconv.ParseInt(string(b), 10, 64)
 		return core.Time(v), err == nil

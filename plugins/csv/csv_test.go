@@ -311,6 +311,16 @@ func TestWideRowsAndManyEntities(t *testing.T) {
 	}
 }
 
+func TestSecondsThatAreNoTime(t *testing.T) {
+	for _, text := range []string{"NaN", "Infinity", "-Inf", "1e300", "-1", "4294969200"} {
+		r := abi.OpenRequest{Config: json.RawMessage(`{"timestampColumns":"t","timestampType":"SECONDS","defaultEntity":"e","ignoreLineErrors":true}`)}
+		got, rejects, _, err := upload(t, r, "t,a\n"+text+",1\n", 1000)
+		if err != nil || len(got) > 0 || len(rejects) != 1 {
+			t.Errorf("%s: %v, rejects %q, %v; want one reject", text, got, rejects, err)
+		}
+	}
+}
+
 func TestLineErrors(t *testing.T) {
 	file := "t,a,b\n2021-05-03T10:00:00Z,1,2\ntomorrow,3,4\n2021-05-03T10:00:01Z,x,5\n2021-05-03T10:00:02Z,6,7,8\n" +
 		"2021-05-03T10:00:03Z,\"9\"z,1\n2106-02-07T07:00:00Z,1,1\n2021-05-03T10:00:04Z,10,11\n"

@@ -29,11 +29,12 @@ func (e *Encoder) planCoded(l *level, q []int64, r spread, depth int) plan {
 	if depth == packedDepth && escaped > 0 {
 		return plan{size: math.Inf(1)}
 	}
-	patches := float64(escaped) * float64(12+bitLen(uint64(r.max-r.min))) / 8
+	// Estimates too are rounded product by product, so that all processors choose the same plan.
+	patches := float64(float64(escaped) * float64(12+bitLen(uint64(r.max-r.min))) / 8)
 	// The Huffman code is longer than the entropy, so its real length is what counts in the end.
 	low, bits := coarsen(&count, len(q), fine)
 	p.low = uint8(low)
-	p.size = patches + bits/8 + 8
+	p.size = patches + float64(bits/8) + 8
 	l.fillSymbols(q, p)
 	size := e.coder.estimate(l.symbols)
 	if r.high-r.low < 1<<(symbolBits/2) && r.low == r.min && r.high == r.max && p.low == 0 {
@@ -69,11 +70,11 @@ func coarsen(count *[1 << symbolBits]uint32, n, fine int) (low int, bits float64
 		sum, used := 0.0, 0
 		for _, c := range count[:size] {
 			if c > 0 {
-				sum += float64(c) * math.Log2(float64(n)/float64(c))
+				sum += float64(float64(c) * math.Log2(float64(n)/float64(c)))
 				used++
 			}
 		}
-		sum += float64(n*shift) + 4*float64(used) // a symbol of the table takes half a byte
+		sum += float64(n*shift) + float64(4*used) // a symbol of the table takes half a byte
 		if sum > bits*1.02 {
 			break
 		}

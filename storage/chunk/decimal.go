@@ -31,7 +31,7 @@ func reciprocalOf(k int) reciprocal {
 	p := powers[k]
 	high := math.Float64frombits(math.Float64bits(1/p) &^ cut)
 	// 1 - p*high is exact: p has at most 17 bits and high 21, so p*high has 38 and is near 1.
-	return reciprocal{high, (1 - p*high) / p}
+	return reciprocal{high, (1 - float64(p*high)) / p}
 }
 
 // times is i / 10^k. The conversions forbid the fused multiplication that some processors have: the two parts are rounded alike everywhere.

@@ -214,7 +214,7 @@ func classBits(values []int64) float64 {
 	bits, total := 0.0, float64(len(values))
 	for class, c := range count {
 		if c > 0 {
-			bits += float64(c) * (math.Log2(total/float64(c)) + float64(max(class%65-1, 0)))
+			bits += float64(float64(c) * (math.Log2(total/float64(c)) + float64(max(class%65-1, 0))))
 		}
 	}
 	return bits / total
@@ -355,7 +355,7 @@ func groupWidths(widths []byte, q []int64, p plan, depth int) float64 {
 		widths[g] = width
 		bits += cost
 	}
-	return float64(bits)/8 + float64(len(widths))
+	return float64(float64(bits)/8) + float64(len(widths))
 }
 
 // bestWidth weighs a smaller width against patches. A patch costs its index, about 10 bits, and its value.
@@ -421,9 +421,9 @@ func (l *level) planSparse(q []int64, mode int64, count int) plan {
 		}
 	}
 	n, m := float64(len(q)), float64(len(q)-count)
-	which := m*math.Log2(n/m) + (n-m)*math.Log2(n/(n-m))
+	which := float64(m*math.Log2(n/m)) + float64((n-m)*math.Log2(n/(n-m)))
 	const overhead = 12
-	return plan{kind: kindConstant, base: mode, size: overhead + 1.02*(which+m*classBits(l.sample))/8}
+	return plan{kind: kindConstant, base: mode, size: overhead + float64(1.02*(which+float64(m*classBits(l.sample)))/8)}
 }
 
 // resize returns s with n elements, in a larger array when it has to. Elements beyond the length of s are undefined.
