@@ -76,6 +76,9 @@ func (s *layers) selectRuns(q query, sources []source, dst []ID) []ID {
 		}
 	}
 	if len(sources) == 1 {
+		if o, ok := sources[0].(*ordinals); ok {
+			return o.appendAll(dst)
+		}
 		for sources[0].next() {
 			dst = append(dst, sources[0].id())
 		}
@@ -247,6 +250,32 @@ func (o *ordinals) next() bool {
 		o.at = (o.at/leafSize + 1) * leafSize // what else is in the leaf cannot be read either
 	}
 	return false
+}
+
+// appendAll appends the ids of all, leaf by leaf: some nanoseconds each, where next takes forty.
+func (o *ordinals) appendAll(dst []ID) []ID {
+	room := 0
+	for _, s := range o.spans {
+		room += int(s.high - s.low)
+	}
+	dst = slices.Grow(dst, room)
+	at := uint32(0)
+	for _, s := range o.spans {
+		for at = max(at, s.low); at < s.high; {
+			end := (at/leafSize + 1) * leafSize
+			if err := o.rd.openLeaf(at / leafSize); err != nil {
+				o.layer.run.fail(err)
+				at = end // what else is in the leaf cannot be read either
+				continue
+			}
+			for ids := &o.rd.block.columns[0]; at < min(end, s.high); at++ {
+				if !o.layer.marks.has(at) {
+					dst = append(dst, ID(ids.at(int(at%leafSize))))
+				}
+			}
+		}
+	}
+	return dst
 }
 
 func (o *ordinals) id() ID { return o.now }
