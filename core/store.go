@@ -124,10 +124,32 @@ type Piece struct {
 
 // Parallel is an optional ability of a Reader: to read several series at once.
 type Parallel interface {
-	// Scan calls visit for each series that q selects, for several at a time, and returns when all are done, or with the first error. n is the place of the
-	// series in key order. The pieces of a series ascend, whatever the direction of the query, which has no Limit and no Versions. A series without samples
-	// in the range is visited as well. Visits begin so that one may wait for those of smaller n to return.
-	Scan(ctx context.Context, q SeriesQuery, visit func(n int, key SeriesKey, pieces iter.Seq2[Piece, error]) error) error
+	// Select finds the series of a query, which has no Limit and no Versions, as they are now. The caller closes the selection.
+	Select(ctx context.Context, q SeriesQuery) (Selection, error)
+}
+
+// Selection is series that were found, to be read once.
+type Selection interface {
+	// Keys yields the keys in their order.
+	Keys() iter.Seq[SeriesKey]
+	// Scan calls visit for each series, for several at a time, and returns when all are done, or with the first error. n is the place of the series in key
+	// order. The pieces of a series ascend, whatever the direction of the query. A series without samples in the range is visited as well. Visits begin so that
+	// one may wait for those of smaller n to return.
+	Scan(ctx context.Context, visit Visit) error
+	Close()
+}
+
+// Visit looks at series n of a selection. Key and pieces are valid until it returns.
+type Visit func(n int, key SeriesKey, pieces iter.Seq2[Piece, error]) error
+
+// Scan visits the series of a query, as Selection says.
+func Scan(ctx context.Context, from Parallel, q SeriesQuery, visit Visit) error {
+	s, err := from.Select(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Scan(ctx, visit)
 }
 
 // Catalog answers the questions that every inserted record asks. It never blocks on a disk.

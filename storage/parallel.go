@@ -12,36 +12,60 @@ import (
 
 var _ core.Parallel = (*DB)(nil)
 
-// scanShare is how many series a worker takes at a time: handing out one by one would cost more than reading the small ones.
+// scanShare is how many series a worker takes at most at a time: handing out one by one would cost more than reading the small ones. Towards the end it takes
+// fewer, so that all workers end together.
 const scanShare = 8
 
-// Scan implements core.Parallel, with a worker for each processor. The caller's goroutine is one of them.
-func (db *DB) Scan(ctx context.Context, q core.SeriesQuery, visit func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error) error {
-	v := db.views.acquire()
-	defer db.views.release(v)
-	var list []found
-	for f, err := range db.find(ctx, v, q) {
+// chosen is the series of a query, in the order of their keys.
+type chosen struct {
+	db     *DB
+	view   *view
+	within core.Range
+	list   []found
+}
+
+// Select implements core.Parallel.
+func (db *DB) Select(ctx context.Context, q core.SeriesQuery) (core.Selection, error) {
+	c := &chosen{db: db, view: db.views.acquire(), within: q.Range}
+	for f, err := range db.find(ctx, c.view, q) {
 		if err != nil {
-			return err
+			c.Close()
+			return nil, err
 		}
-		list = append(list, f)
+		c.list = append(c.list, f)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	work := func() {
-		sc := newScanner(v, db.state)
-		defer sc.close()
-		for {
-			from := int(next.Add(scanShare)) - scanShare
-			if from >= len(list) {
+	return c, nil
+}
+
+// Close implements core.Selection.
+func (c *chosen) Close() { c.db.views.release(c.view) }
+
+// Keys implements core.Selection.
+func (c *chosen) Keys() iter.Seq[core.SeriesKey] {
+	return func(yield func(core.SeriesKey) bool) {
+		for i := range c.list {
+			if !yield(c.list[i].key) {
 				return
 			}
-			for n := from; n < min(from+scanShare, len(list)); n++ {
+		}
+	}
+}
+
+// Scan implements core.Selection, with a worker for each processor. The caller's goroutine is one of them.
+func (c *chosen) Scan(ctx context.Context, visit core.Visit) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	workers := max(min(runtime.GOMAXPROCS(0), len(c.list)), 1)
+	next := share{most: len(c.list), workers: workers}
+	work := func() {
+		sc := newScanner(c.view, c.db.state)
+		defer sc.close()
+		for from, to := next.take(); from < to; from, to = next.take() {
+			for n := from; n < to; n++ {
 				if ctx.Err() != nil {
 					return
 				}
-				if err := visit(n, list[n].key, sc.pieces(list[n].id, q.Range)); err != nil {
+				if err := visit(n, c.list[n].key, sc.pieces(c.list[n].id, c.within)); err != nil {
 					cancel(err)
 					return
 				}
@@ -49,10 +73,28 @@ func (db *DB) Scan(ctx context.Context, q core.SeriesQuery, visit func(n int, ke
 		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (len(list)+scanShare-1)/scanShare) - 1 {
+	for range workers - 1 {
 		others.Go(work)
 	}
 	work()
 	others.Wait()
 	return context.Cause(ctx)
+}
+
+// share hands out numbers below most.
+type share struct {
+	most, workers int
+	next          atomic.Int64
+}
+
+// take returns a run of numbers, an empty one when all are taken.
+func (s *share) take() (from, to int) {
+	for {
+		from = int(s.next.Load())
+		left := s.most - from
+		to = from + min(max(left/(4*s.workers), 1), scanShare, left)
+		if left <= 0 || s.next.CompareAndSwap(int64(from), int64(to)) {
+			return from, max(to, from)
+		}
+	}
 }

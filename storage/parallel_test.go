@@ -18,7 +18,7 @@ func scanned(t *testing.T, db core.Parallel, q core.SeriesQuery) (rows, sums []s
 	t.Helper()
 	var mu sync.Mutex
 	byPlace, sumByPlace := map[int][]string{}, map[int]string{}
-	err := db.Scan(t.Context(), q, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+	err := core.Scan(t.Context(), db, q, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
 		var lines []string
 		var total core.Stats
 		for p, err := range pieces {
@@ -132,7 +132,7 @@ func TestScanUsesStats(t *testing.T) {
 	m.compact()
 	known := func() (n int) {
 		q := core.SeriesQuery{Scope: core.AllEntities, Range: core.AllTime}
-		err := m.Scan(t.Context(), q, func(_ int, _ core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+		err := core.Scan(t.Context(), m, q, func(_ int, _ core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
 			for p, err := range pieces {
 				if err != nil {
 					return err

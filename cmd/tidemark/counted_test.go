@@ -28,11 +28,11 @@ func TestReadsAreCounted(t *testing.T) {
 	var r core.Reader = &countedReader{DB: db}
 	scanner, able := r.(core.Parallel)
 	if !able {
-		t.Fatal("the counter hides Scan")
+		t.Fatal("the counter hides Select")
 	}
 	q := core.SeriesQuery{Scope: core.AllEntities, Range: core.AllTime}
 	scan := func() {
-		err := scanner.Scan(t.Context(), q, func(_ int, _ core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+		err := core.Scan(t.Context(), scanner, q, func(_ int, _ core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
 			for _, err := range pieces {
 				if err != nil {
 					return err

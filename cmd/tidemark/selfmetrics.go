@@ -380,11 +380,24 @@ func (r *countedReader) Messages(ctx context.Context, q core.MessageQuery) iter.
 	return counted(r.DB.Messages(ctx, q), &r.texts, one)
 }
 
-// Scan counts what is read in pieces, be it by their statistics alone.
-func (r *countedReader) Scan(ctx context.Context, q core.SeriesQuery, visit func(int, core.SeriesKey, iter.Seq2[core.Piece, error]) error) error {
+// Select counts what is read in pieces, be it by their statistics alone.
+func (r *countedReader) Select(ctx context.Context, q core.SeriesQuery) (core.Selection, error) {
 	r.series.Add(1)
-	return r.DB.Scan(ctx, q, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
-		return visit(n, key, counted(pieces, &r.samples, pieceSamples))
+	s, err := r.DB.Select(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return countedSelection{s, r}, nil
+}
+
+type countedSelection struct {
+	core.Selection
+	reader *countedReader
+}
+
+func (s countedSelection) Scan(ctx context.Context, visit core.Visit) error {
+	return s.Selection.Scan(ctx, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+		return visit(n, key, counted(pieces, &s.reader.samples, pieceSamples))
 	})
 }
 

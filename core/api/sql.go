@@ -90,7 +90,7 @@ func (c *call) sqlRequest(get sqlParameter) (sqlRequest, error) {
 			return r, core.Errorf(core.Invalid, "outputFormat must be csv, json or null, not %s", excerpt(text))
 		}
 	}
-	if text := get("metadataFormat"); text != "" {
+	if text := get("metadataFormat"); text != "" && r.form != "json" { // which has its own, whatever is asked for
 		switch metadata := strings.ToUpper(text); metadata {
 		case "NONE", "HEADER", "EMBED", "COMMENTS":
 			r.metadata = metadata
@@ -155,7 +155,7 @@ func (c *call) sqlAnswer(r sqlRequest, a *sql.Answer) error {
 		return c.sqlDiscard(next, some)
 	}
 	table := c.sqlTable(r, a.Columns)
-	s := &sqlStream{call: c, rows: format.NewRows(format.Options{JSON: r.form == "json", Millis: r.millis, Width: len(a.Columns)})}
+	s := &sqlStream{call: c, rows: format.NewRows(format.Options{JSON: r.form == "json", Millis: r.millis, Width: len(a.Columns), Fraction: sql.Fractions(a.Columns)})}
 	if s.rows.JSON {
 		s.begin(jsonType)
 		s.buf = append(table.JSON(append(s.buf, `{"metadata":`...)), `,"data":[`...)

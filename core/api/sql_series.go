@@ -31,6 +31,7 @@ type rowSeries struct {
 	key    core.SeriesKey
 	times  []core.Time
 	values []float64
+	digits map[int]string // of values that doubles do not give exactly
 }
 
 // noEntity is the entity of a result without such a column.
@@ -84,6 +85,12 @@ func (s *seriesOfRows) add(b *column.Batch) error {
 			}
 			series := s.of(b, i, n)
 			series.times = append(series.times, core.Time(at.Ints[at.Index(i)]))
+			if _, ok := v.Decimal(); ok {
+				if series.digits == nil {
+					series.digits = map[int]string{}
+				}
+				series.digits[len(series.values)] = v.Format()
+			}
 			series.values = append(series.values, number)
 		}
 	}
@@ -192,7 +199,9 @@ func (s *rowSeries) samples(body []byte, iso bool) []byte {
 			body = cells.AppendInteger(append(body, `{"t":`...), int64(s.times[i]))
 		}
 		body = append(body, `,"v":`...)
-		if v := s.values[i]; math.IsNaN(v) || math.IsInf(v, 0) {
+		if d, ok := s.digits[i]; ok {
+			body = append(append(body, d...), '}')
+		} else if v := s.values[i]; math.IsNaN(v) || math.IsInf(v, 0) {
 			body = append(body, `"NaN"}`...)
 		} else {
 			body = append(cells.AppendNumber(body, v), '}')

@@ -41,7 +41,7 @@ func (e *execution) scanned(ctx context.Context, from core.Parallel) flow {
 		pieces := e.stages[0].pieces
 		l := newLine(e.Source)
 		scan := func(ctx context.Context) error {
-			return from.Scan(ctx, e.scoped(), func(n int, key core.SeriesKey, in iter.Seq2[core.Piece, error]) error {
+			return core.Scan(ctx, from, e.scoped(), func(n int, key core.SeriesKey, in iter.Seq2[core.Piece, error]) error {
 				return l.pass(n, func(hold holder) (t turn, err error) {
 					if allowed != nil && !allowed[string(key.Append(nil))] {
 						return turn{}, nil

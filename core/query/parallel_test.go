@@ -28,27 +28,51 @@ type splitter struct {
 	seed uint64
 }
 
-func (s splitter) Scan(ctx context.Context, q core.SeriesQuery, visit func(int, core.SeriesKey, iter.Seq2[core.Piece, error]) error) error {
-	type series struct {
-		key    core.SeriesKey
-		blocks []core.Block
-	}
-	var list []series
+// chosen is what a splitter selected.
+type chosen struct {
+	splitter
+	list []splitSeries
+}
+
+type splitSeries struct {
+	key    core.SeriesKey
+	blocks []core.Block
+}
+
+func (s splitter) Select(ctx context.Context, q core.SeriesQuery) (core.Selection, error) {
+	var list []splitSeries
 	all := q
 	all.Range = core.AllTime
 	for k, err := range s.Keys(ctx, all) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		list = append(list, series{key: k.Key})
+		list = append(list, splitSeries{key: k.Key})
 	}
 	for b, err := range s.Series(ctx, q) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		i := slices.IndexFunc(list, func(one series) bool { return one.key.Compare(b.Key) == 0 })
+		i := slices.IndexFunc(list, func(one splitSeries) bool { return one.key.Compare(b.Key) == 0 })
 		list[i].blocks = append(list[i].blocks, core.Block{Times: slices.Clone(b.Times), Values: slices.Clone(b.Values)})
 	}
+	return &chosen{s, list}, nil
+}
+
+func (s *chosen) Close() {}
+
+func (s *chosen) Keys() iter.Seq[core.SeriesKey] {
+	return func(yield func(core.SeriesKey) bool) {
+		for _, one := range s.list {
+			if !yield(one.key) {
+				return
+			}
+		}
+	}
+}
+
+func (s *chosen) Scan(ctx context.Context, visit core.Visit) error {
+	list := s.list
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	failed := make([]error, 3)
@@ -249,7 +273,19 @@ type scanner struct {
 	rows  func(n int) error // instead of its samples, unless nil
 }
 
-func (s scanner) Scan(ctx context.Context, _ core.SeriesQuery, visit func(int, core.SeriesKey, iter.Seq2[core.Piece, error]) error) error {
+func (s scanner) Select(context.Context, core.SeriesQuery) (core.Selection, error) {
+	return scanning{s}, nil
+}
+
+// scanning is the series of a scanner.
+type scanning struct{ scanner }
+
+func (scanning) Close() {}
+
+// Keys is not asked for.
+func (scanning) Keys() iter.Seq[core.SeriesKey] { return func(func(core.SeriesKey) bool) {} }
+
+func (s scanning) Scan(ctx context.Context, visit core.Visit) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	failed := make([]error, 4)

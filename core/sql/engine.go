@@ -11,6 +11,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -46,7 +47,7 @@ type Options struct {
 	Calendars func() *dates.Calendars // as they are now; nil = the built-in ones
 
 	Queries  int           // "sql.queries": that run at one time; others wait. Default 8
-	Memory   int64         // "sql.memory": bytes of one query, for sorting, grouping and joining. Default 64 MiB
+	Memory   int64         // "sql.memory": bytes of one query, for its plan, sorting, grouping and joining. Default 64 MiB
 	Spill    int64         // "sql.spill": bytes of temporary files of one query. Default 1 GiB; negative = none
 	SpillDir string        // where they lie; "" = no files
 	Time     time.Duration // "sql.time": of one query, reading its answer included. Default 5 min
@@ -110,6 +111,19 @@ type Request struct {
 // Column describes a column of a result.
 type Column = plan.Column
 
+// Fractions are the columns of a result whose whole numbers have a fraction in JSON; nil for none.
+func Fractions(columns []Column) (list []bool) {
+	for i, c := range columns {
+		if c.Fraction && list == nil {
+			list = make([]bool, len(columns))
+		}
+		if c.Fraction {
+			list[i] = true
+		}
+	}
+	return list
+}
+
 // Answer is a result while it is made.
 type Answer struct {
 	Columns []Column
@@ -158,7 +172,7 @@ func (e *Engine) Run(ctx context.Context, r Request, answer func(*Answer) error)
 }
 
 func (x *session) run(ctx context.Context, answer func(*Answer) error) error {
-	s, err := x.parse(x.request.Text)
+	s, err := x.parse(ctx)
 	if err != nil {
 		return err
 	}
@@ -175,16 +189,19 @@ func (x *session) run(ctx context.Context, answer func(*Answer) error) error {
 	return answer(&Answer{Receipt: receipt, Rows: func(func(*column.Batch, error) bool) {}})
 }
 
-func (e *Engine) parse(text string) (ast.Statement, error) {
-	if len(text) > e.Length {
-		return nil, core.Errorf(core.Invalid, "the statement has %d bytes, sql.length allows %d", len(text), e.Length)
+// parse reads the statement. Its tree and its plan count as memory of the query.
+func (x *session) parse(ctx context.Context) (ast.Statement, error) {
+	text := x.request.Text
+	if len(text) > x.Length {
+		return nil, core.Errorf(core.Invalid, "the statement has %d bytes, sql.length allows %d", len(text), x.Length)
 	}
-	return parse.Parse(text)
+	return parse.Within(text, func(bytes int64) error { return cmp.Or(ctx.Err(), x.memory.Grow(bytes)) })
 }
 
 // Columns returns what the result of a query would have, without running it.
 func (e *Engine) Columns(ctx context.Context, r Request) ([]Column, error) {
-	s, err := e.parse(r.Text)
+	x := e.session(ctx, r)
+	s, err := x.parse(ctx)
 	if err != nil {
 		return nil, e.failure(ctx, err)
 	}
@@ -197,7 +214,7 @@ func (e *Engine) Columns(ctx context.Context, r Request) ([]Column, error) {
 	default:
 		return nil, nil
 	}
-	o := e.session(ctx, r).options()
+	o := x.options()
 	o.Meta = true
 	q, err := plan.Bind(ctx, query, o)
 	if err != nil {
@@ -293,7 +310,7 @@ func (e *Engine) session(ctx context.Context, r Request) *session {
 }
 
 func (x *session) options() plan.Options {
-	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Scope: x.scope, Env: x.env, EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width,
+	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Alerts: x.Alerts, Scope: x.scope, Env: x.env, EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width,
 		Instants: x.instants}
 }
 

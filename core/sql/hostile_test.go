@@ -86,6 +86,10 @@ func TestHostileStatements(t *testing.T) {
 		{"lag", "SELECT lag(value, 4611686018427387904) FROM m", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			w.engine.Memory = 8 << 20
+			if test.name == "list" { // of a hundred thousand numbers, each of which takes some hundred bytes
+				w.engine.Memory = 64 << 20
+			}
 			_, err := w.rows(t.Context(), test.text)
 			switch {
 			case test.want == "" && err != nil:
@@ -121,20 +125,26 @@ func TestJoinProductIsBounded(t *testing.T) {
 // A query of any kind ends soon after it is cancelled, and leaves nothing.
 func TestCancelEveryOperator(t *testing.T) {
 	w := hostileWorld(t)
-	w.engine.Memory, w.engine.Spill = 64<<20, 4<<30
+	w.engine.Spill = 4 << 30
 	long := "SELECT %s FROM m WHERE time >= 0 AND time < 1900000000000 %s WITH INTERPOLATE(1 MILLISECOND, LINEAR, OUTER, VALUE 0)"
 	for name, query := range map[string]string{
-		"interpolate": fmt.Sprintf(long, "count(*)", ""),
-		"group":       fmt.Sprintf(long, "value, count(*)", "GROUP BY value"),
-		"sort":        fmt.Sprintf(long, "time, value", "") + " ORDER BY value",
-		"distinct":    "SELECT DISTINCT value FROM (" + fmt.Sprintf(long, "value", "") + ")",
-		"window":      "SELECT max(x) FROM (" + fmt.Sprintf(long, "lag(value, 10) AS x", "") + ")",
-		"number":      fmt.Sprintf(long, "value", "") + ", ROW_NUMBER(value ORDER BY time DESC) > 3",
-		"period":      "SELECT count(*) FROM (" + fmt.Sprintf(long, "time, value", "") + ") GROUP BY PERIOD(1 DAY)",
-		"like":        "SELECT '" + strings.Repeat("a", 400_000) + "' LIKE '%" + strings.Repeat("_a", 200_000) + "b%'",
-		"regex":       "SELECT '" + strings.Repeat("a", 400_000) + "' REGEX '(" + strings.Repeat("a?", 10_000) + ")b'",
+		"interpolate":       fmt.Sprintf(long, "count(*)", ""),
+		"group":             fmt.Sprintf(long, "value, count(*)", "GROUP BY value"),
+		"sort":              fmt.Sprintf(long, "time, value", "") + " ORDER BY value",
+		"distinct":          "SELECT DISTINCT value FROM (" + fmt.Sprintf(long, "value", "") + ")",
+		"group in files":    fmt.Sprintf(long, "time, count(*)", "") + " GROUP BY time",
+		"distinct in files": "SELECT DISTINCT time FROM (" + fmt.Sprintf(long, "time", "") + ")",
+		"window":            "SELECT max(x) FROM (" + fmt.Sprintf(long, "lag(value, 10) AS x", "") + ")",
+		"number":            fmt.Sprintf(long, "value", "") + ", ROW_NUMBER(value ORDER BY time DESC) > 3",
+		"period":            "SELECT count(*) FROM (" + fmt.Sprintf(long, "time, value", "") + ") GROUP BY PERIOD(1 DAY)",
+		"like":              "SELECT '" + strings.Repeat("a", 400_000) + "' LIKE '%" + strings.Repeat("_a", 200_000) + "b%'",
+		"regex":             "SELECT '" + strings.Repeat("a", 400_000) + "' REGEX '(" + strings.Repeat("a?", 10_000) + ")b'",
 	} {
 		t.Run(name, func(t *testing.T) {
+			w.engine.Memory = 64 << 20
+			if strings.HasSuffix(name, "in files") {
+				w.engine.Memory = 1 << 20
+			}
 			ended := make(chan error, 1)
 			go func() {
 				_, err := w.rows(context.WithoutCancel(t.Context()), query)
@@ -207,13 +217,14 @@ func TestQueriesWait(t *testing.T) {
 // A thousand queries, whole, cut short and failing, leave no goroutine, no file and no memory.
 func TestNothingIsLeft(t *testing.T) {
 	w := hostileWorld(t)
-	w.engine.Memory = 96 << 10 // sorting spills
+	w.engine.Memory = 96 << 10 // too little for sorting and grouping without files
 	before := runtime.NumGoroutine()
 	stop := errors.New("enough")
 	for i := range 1000 {
 		query := []string{"SELECT time, value FROM m WHERE entity IN ('e1', 'e2', 'e3') ORDER BY value", "SELECT value FROM m WHERE entity LIKE 'e1%' AND value > 500",
 			"SELECT entity, percentile(50, value) FROM m WHERE entity = 'e4' GROUP BY entity, PERIOD(1 MINUTE)", "SELECT count(*) FROM m t1 JOIN n t2 WHERE t1.entity = 'e7'",
-			"SELECT value FROM m WHERE entity = 'e5' WITH ROW_NUMBER(entity ORDER BY value) <= 3", "SELECT nothing FROM m"}[i%6]
+			"SELECT value FROM m WHERE entity = 'e5' WITH ROW_NUMBER(entity ORDER BY value) <= 3", "SELECT nothing FROM m",
+			"SELECT value, count(*) FROM m WHERE entity IN ('e1', 'e2') GROUP BY value", "SELECT DISTINCT entity, value FROM m WHERE entity IN ('e1', 'e2')"}[i%8]
 		_ = w.engine.Run(t.Context(), sql.Request{Text: query, Origin: core.SystemOrigin(0)}, func(a *sql.Answer) error {
 			for range a.Rows {
 				if i%4 == 0 {
@@ -243,7 +254,7 @@ func FuzzEngine(f *testing.F) {
 	for _, w := range worlds {
 		b := &core.Batch{Origin: core.SystemOrigin(0)}
 		for _, metric := range []string{"m", "n"} {
-			for _, s := range randomData(rand.New(rand.NewPCG(3, uint64(len(metric))))) {
+			for _, s := range randomData(rand.New(rand.NewPCG(3, uint64(len(metric)))), "a-1", "a-2", "b-1") {
 				b.Add(b.Ref(core.SeriesKey{Metric: metric, Entity: s.entity, Tags: core.TagsOf(s.tags)}), s.time, s.value)
 			}
 		}

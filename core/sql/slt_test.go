@@ -342,7 +342,7 @@ func (w *world) run(t testing.TB, c sltCase) string {
 	_, isJSON := c.options["json"]
 	var out []byte
 	err := w.engine.Run(ctx, r, func(a *sql.Answer) error {
-		rows := format.NewRows(format.Options{Millis: c.options["datetimeAsNumber"] == "true", JSON: isJSON, Width: len(a.Columns)})
+		rows := format.NewRows(format.Options{Millis: c.options["datetimeAsNumber"] == "true", JSON: isJSON, Width: len(a.Columns), Fraction: sql.Fractions(a.Columns)})
 		if isJSON {
 			out = append(out, '[')
 		} else if len(a.Columns) > 0 {

@@ -1,5 +1,7 @@
 package column
 
+import "github.com/tidemark-db/tidemark/core"
+
 // Builder makes a vector row by row. The type of the vector is given; numeric vectors keep Ints until a number comes that needs Floats, vectors of type
 // Object keep values as they are.
 type Builder struct{ v Vector }
@@ -80,20 +82,37 @@ func (b *Builder) push(x Value) {
 		v.Values = append(v.Values, x)
 	case v.Type == String:
 		v.Strings = append(v.Strings, x.Text)
+	case len(v.Floats) > 0 && x.Text == "" && !x.isInt(): // the usual case, cheaply
+		v.Floats = append(v.Floats, x.Float)
 	case len(v.Floats) > 0:
-		v.Floats = append(v.Floats, x.anyFloat())
+		b.pushFloat(x)
 	case x.Type.Numeric() && !x.Whole:
-		for _, i := range v.Ints {
-			v.Floats = append(v.Floats, float64(i))
+		whole := v.Ints
+		v.Ints, v.Len = v.Ints[:0], 0
+		for _, i := range whole {
+			v.Len++
+			b.pushFloat(IntValue(Bigint, i))
 		}
-		v.Floats, v.Ints = append(v.Floats, x.Float), v.Ints[:0]
+		v.Len++
+		b.pushFloat(x)
 	default:
 		v.Ints = append(v.Ints, x.Int)
 	}
 }
 
+// pushFloat adds a number to Floats, as row Len - 1.
+func (b *Builder) pushFloat(x Value) {
+	b.v.Floats = append(b.v.Floats, x.anyFloat())
+	if !x.isInt() && x.Text == "" {
+		return
+	}
+	if d, ok := x.Decimal(); ok {
+		b.v.Exact = append(b.v.Exact, core.DecimalAt{Index: uint32(b.v.Len - 1), Decimal: d})
+	}
+}
+
 func (v Value) anyFloat() float64 {
-	if v.Whole || v.Type == Null {
+	if v.isInt() || v.Type == Null {
 		return float64(v.Int)
 	}
 	return v.Float
@@ -135,6 +154,9 @@ func (b *Builder) AppendVector(from *Vector) {
 		v.Values = append(v.Values, from.Values[:from.Len]...)
 	case from.Floats != nil && len(v.Ints) == 0:
 		v.Floats = append(v.Floats, from.Floats[:from.Len]...)
+		for _, d := range from.Exact {
+			v.Exact = append(v.Exact, core.DecimalAt{Index: d.Index + uint32(v.Len), Decimal: d.Decimal})
+		}
 	case from.Ints != nil && len(v.Floats) == 0:
 		v.Ints = append(v.Ints, from.Ints[:from.Len]...)
 	default:

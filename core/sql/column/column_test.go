@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
 var (
@@ -312,4 +313,64 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%q is the number %v", text, f)
 		}
 	}
+}
+
+// A number that a double does not give exactly keeps its digits, and its place among those with the same double.
+func TestDigits(t *testing.T) {
+	decimal := func(f float64, significand int64, exponent int32) Value {
+		return DecimalValue(Decimal, f, core.Decimal{Significand: significand, Exponent: exponent})
+	}
+	ascending := []Value{decimal(-2.345, -234500000000000001, -17), FloatValue(Decimal, -2.345), decimal(0.1, 99999999999999999, -18), FloatValue(Decimal, 0.1),
+		decimal(0.1, 1000000000000000001, -19), decimal(1<<53, 9007199254740992, 0), decimal(1<<53, 9007199254740993, 0), IntValue(Bigint, 9007199254740994),
+		decimal(1e19, 9999999999999999999/10, 1), FloatValue(Double, 1e19), decimal(1e19, 1000000000000000001, 1)}
+	b := NewBuilder(Decimal)
+	for _, v := range ascending {
+		b.Append(v)
+	}
+	v := b.Vector()
+	if got, want := texts(v), "-2.34500000000000001 -2.345 0.099999999999999999 0.1 0.1000000000000000001 9007199254740992 9007199254740993 9007199254740994 9999999999999999990 "+
+		"10000000000000000000 10000000000000000010"; got != want {
+		t.Errorf("they are %s, want %s", got, want)
+	}
+	for i := range ascending {
+		for j := range ascending {
+			if got, want := Compare(v, i, v, j), cmp.Compare(i, j); got != want {
+				t.Errorf("%s against %s is %d", FormatValue(v, i), FormatValue(v, j), got)
+			}
+		}
+	}
+	again := NewBuilder(Decimal)
+	again.AppendVector(v)
+	again.AppendVector(v)
+	again.AppendRow(v, 6)
+	if got := texts(again.Vector().Slice(len(ascending)+6, again.Len())); got != "9007199254740993 9007199254740994 9999999999999999990 10000000000000000000 10000000000000000010 9007199254740993" {
+		t.Errorf("twice: %s", got)
+	}
+	v = v.Gather([]int32{6, 1}, nil)
+	v.SetNumber(1, ascending[0])
+	v.SetNumber(0, FloatValue(Decimal, 7))
+	if got := texts(v); got != "7 -2.34500000000000001" {
+		t.Errorf("overwritten: %s", got)
+	}
+	for _, test := range []struct{ number, want string }{{"9007199254740993", "9007199254740993"}, {"0.12500000000000001", "0.13"}, {"0.125", "0.12"}, {"-2.34500000000000001", "-2.35"},
+		{"123456789012345.6789", "123456789012345.68"}, {"0.0000000000000000000001234567890123456789", "0"}, {"-0.000000000000000001", "0"}, {"0.004999999999999999999", "0"}} {
+		if got := string(ParseValue(test.number).AppendText(nil)); got != test.want {
+			t.Errorf("%s in short is %s, want %s", test.number, got, test.want)
+		}
+	}
+}
+
+// FuzzExcess compares the order of decimals that share a double with that of their digits.
+func FuzzExcess(f *testing.F) {
+	f.Add(int64(9007199254740993), int64(9007199254740992), int32(0))
+	f.Add(int64(1000000000000000001), int64(1000000000000000002), int32(-19))
+	f.Fuzz(func(t *testing.T, a, b int64, exponent int32) {
+		if exponent < -300 || exponent > 280 || a == 0 || b == 0 {
+			return
+		}
+		x, y := ParseValue(string(calc.AppendDecimal(nil, a, exponent))), ParseValue(string(calc.AppendDecimal(nil, b, exponent)))
+		if got, want := CompareNumbers(x, y), cmp.Compare(a, b); got != want {
+			t.Errorf("%de%d against %d is %d", a, exponent, b, got)
+		}
+	})
 }

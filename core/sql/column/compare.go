@@ -11,7 +11,9 @@ func Compare(a *Vector, i int, b *Vector, j int) int {
 	if a.Nulls == nil && b.Nulls == nil {
 		switch {
 		case a.Floats != nil && b.Floats != nil:
-			return cmpFloats(a.Floats[a.Index(i)], b.Floats[b.Index(j)])
+			if c := cmpFloats(a.Floats[a.Index(i)], b.Floats[b.Index(j)]); c != 0 || a.Exact == nil && b.Exact == nil {
+				return c
+			}
 		case a.Strings != nil && b.Strings != nil:
 			return strings.Compare(a.Strings[a.Index(i)], b.Strings[b.Index(j)])
 		case a.Ints != nil && b.Ints != nil && a.Type == b.Type:
@@ -41,18 +43,15 @@ func CompareValues(a, b Value) int {
 	return 0
 }
 
-// CompareNumbers orders two numbers or instants exactly, also whole numbers that no double can hold; NaN comes last.
+// CompareNumbers orders two numbers or instants exactly, also those that no double can hold; NaN comes last. A double stands for its shortest text.
 func CompareNumbers(a, b Value) int {
-	switch x, y := a.isInt(), b.isInt(); {
-	case x && y:
+	if a.isInt() && b.isInt() {
 		return cmp.Compare(a.Int, b.Int)
-	case !x && !y:
-		return cmpFloats(a.Float, b.Float)
-	case x:
-		return cmpIntFloat(a.Int, b.Float)
-	default:
-		return -cmpIntFloat(b.Int, a.Float)
 	}
+	if c := cmpFloats(a.anyFloat(), b.anyFloat()); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.excess(), b.excess())
 }
 
 func (v Value) isInt() bool { return v.Whole || v.Type == Timestamp }
@@ -91,20 +90,4 @@ func cmpFloats(a, b float64) int {
 		return 1
 	}
 	return 0
-}
-
-// cmpIntFloat compares without rounding the whole number: as doubles 2^53+1 and 2^53 would be equal.
-func cmpIntFloat(i int64, f float64) int {
-	const edge = 1 << 63
-	switch {
-	case f != f, f >= edge:
-		return -1
-	case f < -edge:
-		return 1
-	}
-	whole := int64(f)
-	if i != whole {
-		return cmp.Compare(i, whole)
-	}
-	return cmp.Compare(0, f-float64(whole))
 }

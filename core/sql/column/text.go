@@ -2,6 +2,7 @@ package column
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,26 @@ func (v Value) AppendText(b []byte) []byte {
 	if v.Whole {
 		return strconv.AppendInt(b, v.Int, 10)
 	}
+	if d, ok := v.Decimal(); ok {
+		return appendShortDecimal(b, d)
+	}
 	return AppendShort(b, v.Float)
+}
+
+// appendShortDecimal is AppendShort of the digits of a number.
+func appendShortDecimal(b []byte, d core.Decimal) []byte {
+	if d.Exponent >= -2 {
+		return calc.AppendDecimal(b, d.Significand, d.Exponent)
+	}
+	if d.Exponent < -21 {
+		return append(b, '0')
+	}
+	ten := inUnits(1, -2-int(d.Exponent))
+	whole, rest := new(big.Int).QuoRem(big.NewInt(d.Significand), ten, new(big.Int))
+	if rest.Abs(rest).Lsh(rest, 1).Cmp(ten) > 0 { // a tie goes toward zero
+		whole.Add(whole, big.NewInt(int64(big.NewInt(d.Significand).Sign())))
+	}
+	return appendHundredths(b, whole.Int64())
 }
 
 // AppendShort appends a number by the #.## rule: at most two decimals, no trailing zeros, no grouping and no exponent. It is rounded to the nearest hundredth of

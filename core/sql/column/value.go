@@ -89,6 +89,11 @@ func (v *Vector) Value(i int) Value {
 	case v.Strings != nil:
 		return Value{Type: String, Text: v.Strings[i]}
 	case v.Floats != nil:
+		if v.Exact != nil {
+			if d, ok := v.ExactAt(i); ok {
+				return DecimalValue(v.Type, v.Floats[i], d)
+			}
+		}
 		return Value{Type: v.Type, Float: v.Floats[i]}
 	}
 	return Value{Type: v.Type, Int: v.Ints[i], Whole: v.Type.Numeric()}
@@ -137,6 +142,9 @@ func Constant(v Value, n int) *Vector {
 		out.Strings = []string{v.Text}
 	case v.Type.Numeric() && !v.Whole:
 		out.Floats = []float64{v.Float}
+		if d, ok := v.Decimal(); ok {
+			out.Exact = []core.DecimalAt{{Decimal: d}}
+		}
 	default:
 		out.Ints = []int64{v.Int}
 	}

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
 )
@@ -76,11 +77,11 @@ func newPlainState(f *plan.Aggregate) (state, error) {
 	case "sum", "avg":
 		return &sumState{of: f.Type, mean: f.Func == "avg"}, nil
 	case "min", "max":
-		return &extremeState{edgeState: edgeState{of: f.Type}, max: f.Func == "max"}, nil
+		return &extremeState{edgeState: newEdges(f), max: f.Func == "max"}, nil
 	case "min_value_time", "max_value_time":
-		return &extremeState{edgeState: edgeState{of: f.Type}, max: f.Func == "max_value_time", time: true}, nil
+		return &extremeState{edgeState: newEdges(f), max: f.Func == "max_value_time", time: true}, nil
 	case "first", "last":
-		return &firstState{edgeState: edgeState{of: f.Type}, last: f.Func == "last"}, nil
+		return &firstState{edgeState: newEdges(f), last: f.Func == "last"}, nil
 	case "product":
 		return &productState{of: f.Type}, nil
 	case "stddev":
@@ -99,6 +100,10 @@ func newPlainState(f *plan.Aggregate) (state, error) {
 		return &pairState{of: f.Type, kind: f.Func, population: f.Population}, nil
 	}
 	return nil, core.Errorf(core.Internal, "sql: aggregate function %q cannot be run", f.Func)
+}
+
+func newEdges(f *plan.Aggregate) edgeState {
+	return edgeState{of: f.Type, digits: f.Args[0].Type() == column.Decimal}
 }
 
 // keepValues reports whether some function keeps every value.
@@ -194,9 +199,10 @@ func (g *aggregates) load(i int, b *column.Batch) error {
 		default:
 			a.vector = v
 			a.x = a.numbers(v, 0)
-			a.exact = v.Exact
-			if v.Ints != nil && !v.Const && v.Nulls == nil {
+			if a.exact = v.Exact; v.Ints != nil && !v.Const && v.Nulls == nil {
 				a.whole = v.Ints[:b.Len]
+			} else if v.Const && v.Exact != nil || v.Ints != nil || v.Strings != nil || v.Values != nil {
+				a.exact = digits(v)
 			}
 		}
 	}
@@ -229,6 +235,29 @@ func (a *arguments) numbers(v *column.Vector, which int) []float64 {
 		out = append(out, v.Float(i))
 	}
 	a.floats[which] = out
+	return out
+}
+
+// digits returns the numbers of a column that have more digits than a double, whatever it holds them as; Float tells that of others.
+func digits(v *column.Vector) (out []core.DecimalAt) {
+	if v.Type == column.Boolean || v.Type == column.Timestamp {
+		return nil
+	}
+	for i := range v.Len {
+		if v.IsNull(i) || v.Strings != nil && len(v.Strings[v.Index(i)]) < 16 {
+			continue // the usual case, cheaply
+		}
+		x := v.Value(i)
+		if x.Type == column.String {
+			x = column.ParseValue(x.Text)
+		}
+		d, ok := x.Decimal()
+		if ok {
+			out = append(out, core.DecimalAt{Index: uint32(i), Decimal: d})
+		} else if v.Const {
+			break
+		}
+	}
 	return out
 }
 
@@ -276,10 +305,22 @@ func newAnswer(of column.Type, n int) *answer {
 
 func (v *answer) setFloat(i int, f float64) {
 	if v.whole {
-		v.Ints[i] = int64(f)
+		v.Ints[i] = calc.Saturated(f)
 		return
 	}
 	v.Floats[i] = f
+}
+
+// setEdge is the value of a row as it is, with all its digits.
+func (v *answer) setEdge(i int, e *edge) {
+	if v.whole && e.isWhole && e.exponent == 0 {
+		v.Ints[i] = e.whole
+		return
+	}
+	v.setFloat(i, e.value)
+	if !v.whole && e.excess() != 0 {
+		v.Exact = append(v.Exact, core.DecimalAt{Index: uint32(i), Decimal: core.Decimal{Significand: e.whole, Exponent: int32(e.exponent)}})
+	}
 }
 
 // setNone is the result of a function without usable rows: NaN for those of type double, else NULL.

@@ -87,6 +87,9 @@ func (s *extremeState) extremeAmongNaN(values []float64) float64 {
 }
 
 func (s *extremeState) addStats(id int32, r *statsRun) bool {
+	if s.digits {
+		return false
+	}
 	if r.put {
 		e := edge{value: r.Min, time: int64(r.MinTime), rank: r.rank, some: true}
 		if s.max {
@@ -115,6 +118,9 @@ func (s *firstState) addRun(id int32, r *sampleRun) {
 }
 
 func (s *firstState) addStats(id int32, r *statsRun) bool {
+	if s.digits {
+		return false
+	}
 	if r.put {
 		e := edge{value: r.First, time: int64(r.FirstTime), rank: r.rank, some: true}
 		if s.last {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
@@ -140,12 +141,13 @@ func (s *sumState) result(order, _ []int32) *column.Vector {
 
 // edge is one row of a group that a function remembers.
 type edge struct {
-	value   float64
-	whole   int64 // the value, when isWhole
-	time    int64
-	rank    int32
-	some    bool
-	isWhole bool
+	value    float64
+	whole    int64 // × 10^exponent is the value, when isWhole
+	time     int64
+	rank     int32
+	exponent int16
+	some     bool
+	isWhole  bool
 }
 
 func (a *arguments) edge(i int) edge {
@@ -153,15 +155,30 @@ func (a *arguments) edge(i int) edge {
 	if a.whole != nil {
 		e.whole, e.isWhole = a.whole[i], true
 	}
+	if a.exact != nil {
+		v := column.Vector{Exact: a.exact}
+		if d, ok := v.ExactAt(i); ok && d.Exponent == int32(int16(d.Exponent)) {
+			e.whole, e.exponent, e.isWhole = d.Significand, int16(d.Exponent), true
+		}
+	}
 	return e
 }
 
 // compare orders by value.
 func (e *edge) compare(o *edge) int {
-	if e.isWhole && o.isWhole {
-		return cmp.Compare(e.whole, o.whole)
+	if c := cmp.Compare(e.value, o.value); c != 0 || !e.isWhole && !o.isWhole {
+		return c
 	}
-	return cmp.Compare(e.value, o.value)
+	return cmp.Compare(e.excess(), o.excess())
+}
+
+// excess orders values that have the same nearest double.
+func (e *edge) excess() int16 {
+	const wholes = 1 << 53 // that are all doubles
+	if !e.isWhole || e.exponent == 0 && e.whole <= wholes && e.whole >= -wholes {
+		return 0
+	}
+	return column.Excess(core.Decimal{Significand: e.whole, Exponent: int32(e.exponent)}, e.value)
 }
 
 // earlier orders by time, then by series.
@@ -170,8 +187,9 @@ func (e *edge) earlier(o *edge) bool {
 }
 
 type edgeState struct {
-	of    column.Type
-	edges []edge
+	of     column.Type
+	digits bool // values may have more digits than a double, and than statistics know
+	edges  []edge
 }
 
 func (s *edgeState) resize(n int) { s.edges = grown(s.edges, n) }
@@ -181,13 +199,10 @@ func (s *edgeState) size() int64  { return int64(cap(s.edges)) * 32 }
 func (s *edgeState) values(order []int32) *column.Vector {
 	v := newAnswer(s.of, len(order))
 	for i, g := range order {
-		switch e := &s.edges[g]; {
-		case !e.some:
+		if e := &s.edges[g]; e.some {
+			v.setEdge(i, e)
+		} else {
 			v.setNone(i)
-		case v.whole && e.isWhole:
-			v.Ints[i] = e.whole
-		default:
-			v.setFloat(i, e.value)
 		}
 	}
 	return &v.Vector
@@ -392,7 +407,7 @@ func (s *deviationState) result(order, _ []int32) *column.Vector {
 }
 
 // pairState computes what depends on two numbers of a row: running means, and sums of the products of distances from them, as they are updated by one pair (Welford)
-// and by many (Chan).
+// and by many (Chan). Products stand in conversions: no processor fuses them with an addition.
 type pairState struct {
 	of         column.Type
 	kind       string
@@ -421,9 +436,9 @@ func (p *pair) merge(o *pair) {
 	}
 	n := p.n + o.n
 	dx, dy, w := o.mx-p.mx, o.my-p.my, p.n*o.n/n
-	p.xx += o.xx + dx*dx*w
-	p.yy += o.yy + dy*dy*w
-	p.xy += o.xy + dx*dy*w
+	p.xx += o.xx + float64(dx*dx*w)
+	p.yy += o.yy + float64(dy*dy*w)
+	p.xy += o.xy + float64(dx*dy*w)
 	p.mx += dx * o.n / n
 	p.my += dy * o.n / n
 	p.n = n
@@ -461,5 +476,5 @@ func (s *pairState) value(p *pair) float64 {
 	case "regr_slope":
 		return p.xy / p.yy
 	}
-	return p.mx - p.xy/p.yy*p.my
+	return p.mx - float64(p.xy/p.yy*p.my)
 }

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -218,8 +219,7 @@ func (s *detailSide) inside(t int64) bool {
 func (d *detail) comparesTags(i, j int) bool { return d.sides[max(i, j)].input.UseTags }
 
 // others returns the times at which the inputs other than i have rows that series with some tags are joined with.
-func (d *detail) others(i int, tags name) []int64 {
-	var times []int64
+func (d *detail) others(i int, tags name) (times []int64, err error) {
 	for j := range d.sides {
 		if j == i {
 			continue
@@ -230,8 +230,8 @@ func (d *detail) others(i int, tags name) []int64 {
 			}
 		}
 	}
-	slices.Sort(times)
-	return slices.Compact(times)
+	err = sortAll(d.x, times, cmp.Compare)
+	return slices.Compact(times), err
 }
 
 // interpolate makes the rows of side i.
@@ -242,9 +242,12 @@ func (d *detail) interpolate(i int) error {
 	defer made.release()
 	for n := range s.series {
 		one := &s.series[n]
-		times := d.others(i, one.tags)
+		times, err := d.others(i, one.tags)
+		if err != nil {
+			return err
+		}
 		building := account{memory: d.x.Memory}
-		err := building.grow(int64(len(times)+len(one.rows)) * pointBytes)
+		err = building.grow(int64(len(times)+len(one.rows)) * pointBytes)
 		if err == nil {
 			var points *pointRows
 			if points, err = d.points(s, one, times); err == nil {
@@ -259,9 +262,11 @@ func (d *detail) interpolate(i int) error {
 	if err := s.held.grow(made.taken); err != nil { // for what Gather makes below, until the next entity
 		return err
 	}
-	s.made = made.batch().Gather(orderByTime(made.batch(), s.input))
-	s.row = 0
-	var err error
+	order, err := d.orderByTime(made.batch(), s.input)
+	if err != nil {
+		return err
+	}
+	s.made, s.row = made.batch().Gather(order), 0
 	s.made, err = s.sieve.pass(d.x.env, s.made)
 	return err
 }
@@ -270,12 +275,12 @@ func (d *detail) interpolate(i int) error {
 const pointBytes = 32
 
 // orderByTime returns the rows of b by time, then tags.
-func orderByTime(b *column.Batch, in *plan.JoinInput) []int32 {
+func (d *detail) orderByTime(b *column.Batch, in *plan.JoinInput) ([]int32, error) {
 	rows := make([]int32, b.Len)
 	for i := range rows {
 		rows[i] = int32(i)
 	}
-	slices.SortStableFunc(rows, func(i, j int32) int {
+	err := sortAll(d.x, rows, func(i, j int32) int {
 		a, c := timeAt(b, in.Time, int(i)), timeAt(b, in.Time, int(j))
 		switch {
 		case a < c:
@@ -283,9 +288,9 @@ func orderByTime(b *column.Batch, in *plan.JoinInput) []int32 {
 		case a > c:
 			return 1
 		}
-		return nameAt(b, in.Tags, int(i)).compare(nameAt(b, in.Tags, int(j)))
+		return cmp.Or(nameAt(b, in.Tags, int(i)).compare(nameAt(b, in.Tags, int(j))), cmp.Compare(i, j))
 	})
-	return rows
+	return rows, err
 }
 
 // points returns the rows of a series that lie in the intervals, and those at the given times that can be computed.

@@ -34,7 +34,7 @@ const (
 
 // scaled returns v times 10^places if that is a whole number of at most 15 digits, so that it over 10^places is the shortest decimal of v.
 func scaled(v float64, places int8) (int64, bool) {
-	f := v * tens[places]
+	f := float64(v * tens[places]) // rounded before rounder is added, on all processors
 	if !(f > -mostScaled && f < mostScaled) {
 		return 0, false
 	}
@@ -108,7 +108,7 @@ func wholeSum(sum float64, count int64, most float64, places int8) (int64, bool)
 	if places < 0 || places > exactDigits {
 		return 0, false
 	}
-	n, f := float64(count), sum*tens[places]
+	n, f := float64(count), float64(sum*tens[places])
 	if !(n*n*math.Abs(most)*tens[places] < 1<<51) || !(f > -mostScaled && f < mostScaled) {
 		return 0, false
 	}
@@ -127,7 +127,7 @@ func mix(a, b float64, num, den int64) float64 {
 		mb, okB := scaled(b, p)
 		scale := tens[p] * float64(den)
 		// Products of doubles that stay below 2^53 are exact.
-		x, y := float64(ma)*float64(den-num), float64(mb)*float64(num)
+		x, y := float64(float64(ma)*float64(den-num)), float64(float64(mb)*float64(num))
 		if okA && okB && scale <= exactWhole && math.Abs(x) < exactWhole/2 && math.Abs(y) < exactWhole/2 {
 			return (x + y) / scale
 		}
@@ -244,7 +244,7 @@ func (m *moments) add(v float64) {
 	m.n++
 	d := v - m.mean
 	m.mean += d / float64(m.n)
-	m.m2 += d * (v - m.mean)
+	m.m2 += float64(d * (v - m.mean))
 }
 
 func (m *moments) widen(places int8) bool {

@@ -4,8 +4,10 @@
 //	memory.go        what a query may hold
 //	rows.go          rows that are kept, in columns
 //	keys.go          values as bytes that sort and compare like SQL
-//	simple.go        Row, Filter, Project, Limit; distinct.go
-//	scan.go          Scan: metrics one after the other, the series of an entity merged by time
+//	simple.go        Row, Filter, Project, Limit
+//	distinct.go      Distinct
+//	scan.go          Scan: metrics one after the other
+//	scan_order.go    the natural order: the series of an entity merged by time (scan_merge.go)
 //	scan_series.go   blocks of one series become batches; scan_parallel.go reads several series at once
 //	interpolate*.go  samples on a regular grid
 //	table.go         Table: entities, metrics, messages, properties, alerts; view.go: other queries
@@ -13,6 +15,7 @@
 //	sort.go          Sort, with runs on disk (spill.go) when memory is short
 //	rownumber*.go    RowNumber; window*.go analytic functions
 //	group.go         Group: hashing; period.go finds periods, fill.go fills empty ones
+//	group_parted.go  groups in parts when memory is short; partition.go deals rows out to files
 //	group_scan.go    groups of several series read at once; group_filter.go when a filter is a range of values
 //	aggregate*.go    aggregate functions, over exact.go
 package exec
@@ -172,7 +175,7 @@ func (x *execution) operator(ctx context.Context, op plan.Operator) stream {
 	case *plan.Project:
 		return x.project(op, x.open(ctx, op.In))
 	case *plan.Distinct:
-		return x.distinct(op, x.open(ctx, op.In))
+		return x.distinct(ctx, op, x.open(ctx, op.In))
 	case *plan.Sort:
 		return x.sort(ctx, op)
 	case *plan.Limit:

@@ -53,7 +53,7 @@ func (g *grouping) filled(ctx context.Context, order, before []int32) (*column.B
 		}
 		from = to
 	}
-	return f.sorted()
+	return f.sorted(ctx)
 }
 
 // together reports whether two groups differ in the period alone.
@@ -201,7 +201,7 @@ func between(v *column.Vector, p gap) column.Value {
 }
 
 // sorted returns the rows in the order of their keys.
-func (f *fillRows) sorted() (*column.Batch, error) {
+func (f *fillRows) sorted(ctx context.Context) (*column.Batch, error) {
 	out := &column.Batch{Len: f.n}
 	for j, b := range f.columns {
 		v := b.Vector()
@@ -212,6 +212,9 @@ func (f *fillRows) sorted() (*column.Batch, error) {
 	pick := make([]int32, f.n)
 	var key []byte
 	for i := range names {
+		if i%column.Size == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		key = key[:0]
 		for _, k := range f.order {
 			key = appendKey(key, out.Columns[k], i)
@@ -221,5 +224,11 @@ func (f *fillRows) sorted() (*column.Batch, error) {
 	if err := sortAll(f.x, pick, func(a, b int32) int { return cmp.Or(strings.Compare(names[a], names[b]), cmp.Compare(a, b)) }); err != nil {
 		return nil, err
 	}
-	return out.Gather(pick), nil
+	for j, v := range out.Columns {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out.Columns[j] = v.Gather(pick, nil)
+	}
+	return out, nil
 }

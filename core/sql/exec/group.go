@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"slices"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/column"
@@ -14,21 +13,61 @@ import (
 // group makes one row of the rows with equal keys.
 func (x *execution) group(ctx context.Context, op *plan.Group) stream {
 	return func(yield func(*column.Batch, error) bool) {
-		g, err := x.newGrouping(op)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer g.close()
-		taken, err := g.scanSeries(ctx)
-		if err == nil && !taken {
-			err = g.take(ctx)
+		parted, err := x.groupAtOnce(ctx, op, yield)
+		if parted != nil && err == nil {
+			err = parted.run(ctx, yield)
 		}
 		if err != nil {
 			yield(nil, err)
-			return
 		}
-		g.result(ctx)(yield)
+	}
+}
+
+// groupAtOnce yields all groups, or returns how to come to them in parts: then none was yielded, and nothing is held.
+func (x *execution) groupAtOnce(ctx context.Context, op *plan.Group, yield func(*column.Batch, error) bool) (*partedGroup, error) {
+	g, err := x.newGrouping(op)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	taken, err := g.scanSeries(ctx)
+	if err == nil && !taken {
+		err = g.take(x.open(ctx, op.In))
+	}
+	var out *column.Batch
+	if err == nil && g.finished == nil {
+		out, err = g.rows(ctx)
+	}
+	if short := isShortage(err) || err == nil && out != nil && !x.Memory.left(roomAbove); short && g.divisible() {
+		return x.newPartedGroup(g), ctx.Err()
+	}
+	if err == nil && g.finished != nil {
+		err = g.finished.giveWay(2)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if g.finished != nil {
+		g.finished.rows(ctx)(yield)
+	} else {
+		inSlices(out, column.Size)(yield)
+	}
+	return nil, nil
+}
+
+// roomAbove is the part of the memory that is left to the operators above, which at least have to hold a batch before they can go on in files.
+const roomAbove = 8
+
+// inSlices yields the rows of a batch, at most n at a time.
+func inSlices(all *column.Batch, n int) stream {
+	return func(yield func(*column.Batch, error) bool) {
+		var part column.Batch
+		for from := 0; from < all.Len; from += n {
+			slice(&part, all, span{from, min(from+n, all.Len)})
+			if !yield(&part, nil) {
+				return
+			}
+		}
 	}
 }
 
@@ -60,6 +99,7 @@ type grouping struct {
 	rank     int32
 	// All groups are periods of one series, in the order of time: places alone tells them apart. The row first has their other keys.
 	ascending bool
+	workers   usage // of the groupings that were to become part of this one
 }
 
 // groupPlace says where a group lies among those with the same other keys.
@@ -115,14 +155,14 @@ func (g *grouping) reset() {
 	g.release()
 }
 
-// take groups the rows of the input.
-func (g *grouping) take(ctx context.Context) error {
-	if g.periods != nil && g.periods.needsFirst() {
-		if err := g.findFirsts(ctx); err != nil {
+// take groups the rows of in, which it may read twice.
+func (g *grouping) take(in stream) error {
+	if g.periods != nil && g.periods.needsFirst() && g.periods.first == math.MaxInt64 {
+		if err := g.findFirsts(in); err != nil {
 			return err
 		}
 	}
-	for b, err := range g.x.open(ctx, g.plan.In) {
+	for b, err := range in {
 		if err == nil {
 			err = g.add(b)
 		}
@@ -272,10 +312,8 @@ func setRow(v *column.Vector, i int, x column.Value) {
 	case x.Type == column.Null:
 	case v.Ints != nil:
 		v.Ints[i] = x.Int
-	case v.Floats != nil && x.Whole:
-		v.Floats[i] = float64(x.Int)
 	case v.Floats != nil:
-		v.Floats[i] = x.Float
+		v.SetNumber(i, x)
 	case v.Strings != nil:
 		v.Strings[i] = x.Text
 	case v.Values != nil:
@@ -308,7 +346,7 @@ func (g *grouping) assignPeriods(b *column.Batch) (dropped bool, err error) {
 		}
 		dropped = dropped || w.id < 0
 		for next := w.until(times, i); i < next; i++ {
-			starts.Ints[i], g.ids[i] = int64(w.start), w.id
+			starts.Ints[i], g.ids[i] = int64(w.place.start), w.id
 		}
 	}
 	return dropped, nil
@@ -328,8 +366,9 @@ type periodWalk struct {
 	intervals, zones *column.Vector
 	steady           bool // all other keys are the same in every row
 
-	id         int32 // of the group at hand; -1: the row lies in no period
-	start, end core.Time
+	id    int32 // of the group at hand; -1: the row lies in no period
+	place groupPlace
+	end   core.Time // of the period
 }
 
 // until returns the first row behind row i that may belong to another group.
@@ -338,7 +377,7 @@ func (w *periodWalk) until(times *column.Vector, i int) int {
 	if w.id < 0 || !w.steady || times.Const || times.Nulls != nil || w.intervals != nil && !w.intervals.Const || w.zones != nil && !w.zones.Const {
 		return i
 	}
-	start, end := int64(w.start), int64(w.end)
+	start, end := int64(w.place.start), int64(w.end)
 	for i < times.Len && times.Ints[i] >= start && times.Ints[i] < end {
 		i++
 	}
@@ -347,30 +386,38 @@ func (w *periodWalk) until(times *column.Vector, i int) int {
 
 // move finds the group of row i.
 func (w *periodWalk) move(starts *column.Vector, t core.Time, i int) error {
+	ok, err := w.locate(t, i)
+	if err != nil || !ok {
+		w.id = -1
+		return err
+	}
+	starts.Ints[i] = int64(w.place.start)
+	w.id, err = w.enter(starts, i, w.place)
+	return err
+}
+
+// locate finds the period of row i, and its other keys; false when it lies in none.
+func (w *periodWalk) locate(t core.Time, i int) (bool, error) {
 	g := w.grouping
 	zone := ""
 	if w.zones != nil && !w.zones.IsNull(i) {
 		zone = w.zones.Strings[w.zones.Index(i)]
 	}
 	interval := g.periods.intervalOf(w.intervals, i, t)
-	base := g.baseKey(i)
-	n, err := g.periods.find(zone, interval, base, t)
+	n, err := g.periods.find(zone, interval, g.baseKey(i), t)
 	if err != nil {
-		return err
+		return false, err
 	}
 	lines := g.periods.grids[n]
 	start, ok := lines.start(t)
 	if !ok {
-		w.id = -1
-		return nil
+		return false, nil
 	}
-	w.start, w.end = start, lines.after(start)
+	w.place, w.end = groupPlace{interval: interval, grid: n, start: start}, lines.after(start)
 	if w.intervals == nil {
 		w.end = min(w.end, max(lines.End, t+1)) // what comes later lies in another interval
 	}
-	starts.Ints[i] = int64(start)
-	w.id, err = w.enter(starts, i, groupPlace{interval: interval, grid: n, start: start})
-	return err
+	return true, nil
 }
 
 // enter returns the group of row i, whose period is known.
@@ -396,33 +443,11 @@ func (w *periodWalk) null(starts *column.Vector, i int) (int32, error) {
 	return w.enter(starts, i, groupPlace{null: true, grid: -1})
 }
 
-// result yields the groups.
-func (g *grouping) result(ctx context.Context) stream {
-	return func(yield func(*column.Batch, error) bool) {
-		if g.finished != nil {
-			g.finished.rows(ctx)(yield)
-			return
-		}
-		if len(g.names) == 0 {
-			return
-		}
-		out, err := g.rows(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		var part column.Batch
-		for from := 0; from < out.Len; from += column.Size {
-			slice(&part, out, span{from, min(from+column.Size, out.Len)})
-			if !yield(&part, nil) {
-				return
-			}
-		}
-	}
-}
-
 // rows returns all groups in their order.
 func (g *grouping) rows(ctx context.Context) (*column.Batch, error) {
+	if len(g.names) == 0 {
+		return &column.Batch{}, nil
+	}
 	order := make([]int32, len(g.names))
 	for i := range order {
 		order[i] = int32(i)
@@ -432,7 +457,10 @@ func (g *grouping) rows(ctx context.Context) (*column.Batch, error) {
 	}
 	var before []int32
 	if g.periods != nil {
-		before = g.chain(order)
+		var err error
+		if before, err = g.chain(order); err != nil {
+			return nil, err
+		}
 	}
 	if g.fills() {
 		return g.filled(ctx, order, before)
@@ -484,19 +512,28 @@ func repeated(v *column.Vector, n int) *column.Vector {
 }
 
 // chain sorts groups by their other keys and time, and returns for each group the one of the previous period; -1 for none.
-func (g *grouping) chain(order []int32) []int32 {
-	slices.SortFunc(order, func(a, b int32) int {
+func (g *grouping) chain(order []int32) ([]int32, error) {
+	before := make([]int32, len(order))
+	if g.ascending {
+		for i := range before {
+			before[i] = int32(i) - 1
+		}
+		return before, nil
+	}
+	err := sortAll(g.x, order, func(a, b int32) int {
 		p, q := &g.places[a], &g.places[b]
 		return cmp.Or(cmp.Compare(p.base, q.base), cmp.Compare(p.interval, q.interval), cmp.Compare(flag(q.null), flag(p.null)), cmp.Compare(p.start, q.start))
 	})
-	before := make([]int32, len(order))
+	if err != nil {
+		return nil, err
+	}
 	for i, id := range order {
 		before[id] = -1
 		if i > 0 && g.places[order[i-1]].base == g.places[id].base {
 			before[id] = order[i-1]
 		}
 	}
-	return before
+	return before, nil
 }
 
 // merge takes the groups of another grouping of the same plan, which is spent.

@@ -49,10 +49,12 @@ type statsRun struct {
 // seriesGroups is the grouping of the series of a scan.
 type seriesGroups struct {
 	*grouping
-	scan  *plan.Scan
-	plain bool // all aggregates are of the value itself
-	alone bool // no two series share a group
-	skip  bounder
+	scan    *plan.Scan
+	metrics []metricSeries
+	plain   bool // all aggregates are of the value itself
+	alone   bool // no two series share a group
+	inParts bool // with alone: between the groups of a series there are none of others
+	skip    bounder
 	// With plain: the filter, nil for none, and whether numbers are counted within it, whatever their times.
 	within *valueRange
 	counts bool
@@ -91,40 +93,41 @@ func (g *grouping) scanSeries(ctx context.Context) (taken bool, err error) {
 	s.plain = (scan.Filter == nil || s.within != nil) && g.plainAggregates(scan)
 	s.counts = s.plain && s.within != nil && g.periods == nil && g.countsAlone()
 	s.skip, _ = scan.Filter.(bounder)
-	var metrics []*metricScan
-	defer func() {
-		for _, m := range metrics {
-			m.memory.release()
-		}
-	}()
+	defer s.close()
 	for _, name := range scan.Metrics {
 		m, err := g.x.metric(ctx, scan, name)
-		if metrics = append(metrics, m); err != nil {
+		s.metrics = append(s.metrics, metricSeries{metricScan: m})
+		if err == nil {
+			s.metrics[len(s.metrics)-1].series, err = from.Select(ctx, m.query)
+		}
+		if err != nil {
 			return true, err
 		}
 	}
-	if g.periods != nil || g.states.keepValues() || g.states.roundInOrder() {
-		if s.alone, err = g.identified(ctx, scan, metrics); err != nil {
-			return true, err
-		}
-	}
+	s.alone = (g.periods != nil || g.states.keepValues() || g.states.roundInOrder()) && s.identified()
 	if !s.alone && g.states.roundInOrder() {
 		return false, nil // the result would depend on which worker read what
 	}
-	return true, s.read(ctx, from, metrics)
+	return true, s.read(ctx)
+}
+
+// metricSeries is the series of a metric.
+type metricSeries struct {
+	*metricScan
+	series core.Selection // nil: there was an error
 }
 
 // read visits the series of all metrics.
-func (s *seriesGroups) read(ctx context.Context, from core.Parallel, metrics []*metricScan) error {
+func (s *seriesGroups) read(ctx context.Context) error {
 	if s.alone {
 		s.out = s.x.newSorter(s.sortKeys(), 0)
+		s.inParts = !s.fills() && (s.periods == nil || s.order[len(s.order)-1] == s.plan.PeriodKey)
 	}
-	defer s.close()
 	rank := 0
-	for _, m := range metrics {
+	for _, m := range s.metrics {
 		first, most := rank, 0
-		err := from.Scan(ctx, m.query, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
-			w, err := s.worker(m)
+		err := m.series.Scan(ctx, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+			w, err := s.worker(m.metricScan)
 			if err != nil {
 				return err
 			}
@@ -232,14 +235,14 @@ func (x *execution) inputOf(node expr.Node) (int, bool) {
 }
 
 // identified reports whether the keys tell any two series apart.
-func (g *grouping) identified(ctx context.Context, scan *plan.Scan, metrics []*metricScan) (bool, error) {
+func (s *seriesGroups) identified() bool {
 	var metric, entity, tags bool
-	for _, key := range g.plan.Keys {
-		at, ok := g.x.inputOf(key)
+	for _, key := range s.plan.Keys {
+		at, ok := s.x.inputOf(key)
 		if !ok {
 			continue
 		}
-		switch scan.Columns[at].Kind {
+		switch s.scan.Columns[at].Kind {
 		case plan.SourceMetric:
 			metric = true
 		case plan.SourceEntity:
@@ -248,18 +251,22 @@ func (g *grouping) identified(ctx context.Context, scan *plan.Scan, metrics []*m
 			tags = true
 		}
 	}
-	if !entity || !metric && len(metrics) > 1 {
-		return false, nil
+	if !entity || !metric && len(s.metrics) > 1 {
+		return false
 	}
-	for _, m := range metrics {
-		if tags {
-			break
+	return tags || !slices.ContainsFunc(s.metrics, func(m metricSeries) bool { return anySeveral(m.series.Keys()) })
+}
+
+// anySeveral reports whether an entity has more than one of the series of a metric.
+func anySeveral(keys iter.Seq[core.SeriesKey]) bool {
+	before, some := "", false
+	for k := range keys {
+		if some && k.Entity == before {
+			return true
 		}
-		if several, err := m.anySeveral(ctx); err != nil || several {
-			return false, err
-		}
+		before, some = k.Entity, true
 	}
-	return true, nil
+	return false
 }
 
 // sortKeys are the keys of the finished groups.
@@ -323,7 +330,14 @@ func (s *seriesGroups) release(ctx context.Context, w *groupWorker, n int, most 
 	defer s.mu.Unlock()
 	*most = max(*most, n)
 	if finished != nil {
-		if err := s.out.add(finished); err != nil {
+		add := s.out.add
+		if s.inParts {
+			add = s.out.addPart
+		}
+		if err := add(finished); err != nil {
+			return err
+		}
+		if err := s.out.giveWay(2); err != nil {
 			return err
 		}
 		w.reset()
@@ -332,12 +346,20 @@ func (s *seriesGroups) release(ctx context.Context, w *groupWorker, n int, most 
 	return nil
 }
 
-// close gives the memory of the workers back.
+// close gives back what was taken for the reading.
 func (s *seriesGroups) close() {
+	for _, m := range s.metrics {
+		m.memory.release()
+		if m.series != nil {
+			m.series.Close()
+		}
+	}
 	for _, w := range s.all {
+		s.workers.add(w.usage())
 		w.grouping.close()
 	}
 	if s.out != nil && s.finished == nil {
+		s.workers.add(usage{bytes: s.out.taken + s.out.kept.taken, several: s.out.kept.n+len(s.out.parts)+len(s.out.runs) > 0})
 		s.out.close()
 	}
 }

@@ -36,6 +36,7 @@ func (r *reading[T]) number() bool { return r.value == r.value }
 type point[T any] struct {
 	reading[T]
 	raw bool
+	of  *T // what the sample carries whose number this is, unchanged; nil: it is computed. Valid until the next sample
 }
 
 // ticks are ascending points of time.
@@ -125,7 +126,7 @@ func (r *regular[T]) take(s reading[T]) {
 	}
 	r.upTo(s.time, &s)
 	if !r.stopped && r.more && r.at == s.time {
-		r.emit(point[T]{s, true})
+		r.emit(point[T]{s, true, &r.samples[1].carried})
 		r.step()
 	}
 	r.read(s)
@@ -251,8 +252,11 @@ func (r *regular[T]) upTo(end core.Time, right *reading[T]) {
 			p.value = r.number
 		case r.left == nil:
 			p.value = right.value
+			if right.time == r.samples[1].time {
+				p.of = &r.samples[1].carried
+			}
 		case r.previous:
-			p.value = r.left.value
+			p.value, p.of = r.left.value, &r.left.carried
 		default:
 			p.value = linearAt(calc.Point{Time: r.left.time, Value: r.left.value}, calc.Point{Time: right.time, Value: right.value}, r.at)
 		}
@@ -294,7 +298,7 @@ func (r *regular[T]) tail() {
 		}
 		p := point[T]{reading: reading[T]{time: r.at, value: math.NaN()}}
 		if r.left != nil {
-			p.value = r.left.value
+			p.value, p.of = r.left.value, &r.left.carried
 		} else {
 			known = r.at >= first.time && (!past || oneMore)
 		}
@@ -302,7 +306,7 @@ func (r *regular[T]) tail() {
 			return
 		}
 		if !known && r.fill == ast.FillValue {
-			p.value = r.number
+			p.value, p.of = r.number, nil
 		}
 		if !past || oneMore || r.fill == ast.FillExtend {
 			p.carried = r.carried(nil)

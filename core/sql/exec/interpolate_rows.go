@@ -16,6 +16,7 @@ type pointRows struct {
 	values  []float64
 	carried []int32 // rows of the series; absent = none
 	raw     []bool  // the row itself
+	of      []int32 // the rows whose numbers these are, unchanged; -1: computed
 }
 
 // pointColumns are the places of columns in the rows of a series; -1 = there is none.
@@ -52,18 +53,24 @@ func pointColumnsOf(op plan.Operator, c pointColumns) pointColumns {
 func (p *pointRows) len() int { return len(p.times) }
 
 func (p *pointRows) reset() {
-	p.times, p.values, p.carried, p.raw = p.times[:0], p.values[:0], p.carried[:0], p.raw[:0]
+	p.times, p.values, p.carried, p.raw, p.of = p.times[:0], p.values[:0], p.carried[:0], p.raw[:0], p.of[:0]
 }
 
 // add takes a point; it carries the number of a row, plus 1, or 0 for none.
 func (p *pointRows) add(at point[int32]) {
 	p.times, p.values = append(p.times, int64(at.time)), append(p.values, at.value)
 	p.carried, p.raw = append(p.carried, at.carried-1), append(p.raw, at.raw)
+	of := int32(-1)
+	if at.of != nil {
+		of = *at.of - 1
+	}
+	p.of = append(p.of, of)
 }
 
 // addRow takes a row of the series as it is.
 func (p *pointRows) addRow(time core.Time, row int32) {
-	p.add(point[int32]{reading[int32]{time: time, value: nan, carried: row + 1}, true})
+	carried := row + 1
+	p.add(point[int32]{reading[int32]{time: time, value: nan, carried: carried}, true, &carried})
 }
 
 // batch returns the rows of the points; one is a row of the series, the others are the rows of src that the points carry.
@@ -110,10 +117,13 @@ func (p *pointRows) valueColumn(v *column.Vector) *column.Vector {
 			continue
 		}
 		out.Floats[i] = v.Float(row)
-		if len(v.Exact) > 0 {
-			if d, ok := v.ExactAt(row); ok {
-				out.Exact = append(out.Exact, core.DecimalAt{Index: uint32(i), Decimal: d})
-			}
+	}
+	for i, row := range p.of {
+		if row < 0 || v.Exact == nil && v.Ints == nil || v.IsNull(int(row)) {
+			continue
+		}
+		if d, ok := v.Value(int(row)).Decimal(); ok {
+			out.Exact = append(out.Exact, core.DecimalAt{Index: uint32(i), Decimal: d})
 		}
 	}
 	return out

@@ -154,7 +154,7 @@ func (g *gridTicks) seek(t core.Time) (core.Time, bool) {
 type scanned struct {
 	text    string
 	hasText bool
-	exact   *core.Decimal // of the sample itself
+	exact   *core.Decimal // its number, where a double is not exact
 }
 
 func (s *scanned) size() int64 { return int64(len(s.text)) }
@@ -201,8 +201,8 @@ func (w *blockWriter) point(p point[scanned]) bool {
 	if p.carried.hasText {
 		b.Texts = append(b.Texts, core.TextAt{Index: at, Text: p.carried.text})
 	}
-	if p.raw && p.carried.exact != nil {
-		b.Decimals = append(b.Decimals, core.DecimalAt{Index: at, Decimal: *p.carried.exact})
+	if p.of != nil && p.of.exact != nil {
+		b.Decimals = append(b.Decimals, core.DecimalAt{Index: at, Decimal: *p.of.exact})
 	}
 	return len(b.Times) < column.Size || w.flush()
 }

@@ -1,8 +1,8 @@
 package exec
 
 import (
+	"cmp"
 	"context"
-	"slices"
 
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
@@ -25,6 +25,7 @@ const hashFrom = 64
 // matcher makes of the rows of a group those of the join. A row of the join is a tuple: for each input a row of its batch, or absent.
 type matcher struct {
 	account  // of the tuples
+	x        *execution
 	ctx      context.Context
 	inputs   []plan.JoinInput
 	byEntity bool        // all rows of a group have the same entity
@@ -37,7 +38,7 @@ type matcher struct {
 }
 
 func (x *execution) newMatcher(ctx context.Context, inputs []plan.JoinInput, byEntity bool) *matcher {
-	return &matcher{account: account{memory: x.Memory}, ctx: ctx, inputs: inputs, byEntity: byEntity, groups: make([]joinGroup, len(inputs))}
+	return &matcher{account: account{memory: x.Memory}, x: x, ctx: ctx, inputs: inputs, byEntity: byEntity, groups: make([]joinGroup, len(inputs))}
 }
 
 // match joins the groups from left to right and returns the tuples, sorted by entity and tags.
@@ -56,7 +57,9 @@ func (m *matcher) match() ([]int32, error) {
 		}
 	}
 	if len(m.tuples) > len(m.inputs) {
-		m.sort()
+		if err := m.sort(); err != nil {
+			return nil, err
+		}
 	}
 	return m.tuples, nil
 }
@@ -125,7 +128,13 @@ func (m *matcher) chain(k int) error {
 	m.next = m.next[:0]
 	m.matched = append(m.matched[:0], make([]bool, group.len())...)
 	m.index(k)
+	compared := 0
 	for at := 0; at < len(m.tuples); at += width {
+		if compared += group.len(); compared >= patience {
+			if compared = 0; m.ctx.Err() != nil {
+				return m.ctx.Err()
+			}
+		}
 		t := m.tuples[at : at+width]
 		found := false
 		for row := range m.partners(k, t) {
@@ -200,19 +209,25 @@ func present(t tuple) (input, row int) {
 }
 
 // sort sorts the tuples of a group by the coalesced entity, then by the tags of the inputs, absent ones first.
-func (m *matcher) sort() {
+func (m *matcher) sort() error {
 	width := len(m.inputs)
 	m.order = m.order[:0]
 	for i := range len(m.tuples) / width {
 		m.order = append(m.order, int32(i))
 	}
 	at := func(i int32) tuple { return m.tuples[int(i)*width:][:width] }
-	slices.SortStableFunc(m.order, func(i, j int32) int { return m.compare(at(i), at(j)) })
+	if err := sortAll(m.x, m.order, func(i, j int32) int { return cmp.Or(m.compare(at(i), at(j)), cmp.Compare(i, j)) }); err != nil {
+		return err
+	}
 	m.next = m.next[:0]
-	for _, i := range m.order {
+	for n, i := range m.order {
+		if n%patience == 0 && m.ctx.Err() != nil {
+			return m.ctx.Err()
+		}
 		m.next = append(m.next, at(i)...)
 	}
 	m.tuples, m.next = m.next, m.tuples
+	return nil
 }
 
 func (m *matcher) compare(a, b tuple) int {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
@@ -17,7 +18,7 @@ import (
 //
 //	NULL      00
 //	boolean   10 | 0 or 1
-//	number    20 | float64, sign bit flipped, negative ones complemented (8) | what the float lacks of a whole number + 2^15 (2)
+//	number    20 | float64, sign bit flipped, negative ones complemented (8) | what the number exceeds the text of the float by (column.Excess) + 2^15 (2)
 //	NaN       21
 //	text      30 | its bytes, 00 as 00 FF | 00 00
 //
@@ -42,6 +43,11 @@ func appendKey(dst []byte, v *column.Vector, i int) []byte {
 	case v.Ints != nil:
 		return appendWholeKey(dst, v.Ints[i])
 	case v.Floats != nil:
+		if v.Exact != nil {
+			if d, ok := v.ExactAt(i); ok {
+				return appendNumber(dst, v.Floats[i], column.Excess(d, v.Floats[i]))
+			}
+		}
 		return appendFloatKey(dst, v.Floats[i])
 	case v.Strings != nil:
 		return appendTextKey(dst, v.Strings[i])
@@ -61,6 +67,9 @@ func appendValueKey(dst []byte, v column.Value) []byte {
 		return appendTextKey(dst, strconv.FormatInt(v.Int, 10))
 	case v.Float != v.Float:
 		return append(dst, keyNaN)
+	}
+	if _, ok := v.Decimal(); ok {
+		return appendTextKey(dst, v.Text)
 	}
 	return appendTextKey(dst, strconv.FormatFloat(v.Float, 'f', -1, 64))
 }
@@ -86,15 +95,15 @@ func appendFloatKey(dst []byte, f float64) []byte {
 const beyondInt = 1 << 63
 
 func appendWholeKey(dst []byte, n int64) []byte {
-	f := float64(n)
-	if f >= beyondInt {
-		return appendNumber(dst, f, n-math.MaxInt64-1)
+	const wholes = 1 << 53 // that are all doubles
+	if n <= wholes && n >= -wholes {
+		return appendNumber(dst, float64(n), 0)
 	}
-	return appendNumber(dst, f, n-int64(f))
+	return appendNumber(dst, float64(n), column.Excess(core.Decimal{Significand: n}, float64(n)))
 }
 
-// appendNumber appends f and what it lacks of the number, at most 512.
-func appendNumber(dst []byte, f float64, lack int64) []byte {
+// appendNumber appends f and how much the number exceeds its shortest text.
+func appendNumber(dst []byte, f float64, excess int16) []byte {
 	bits := math.Float64bits(f + 0) // -0 is 0
 	if bits>>63 != 0 {
 		bits = ^bits
@@ -103,7 +112,7 @@ func appendNumber(dst []byte, f float64, lack int64) []byte {
 	}
 	dst = append(dst, keyNumber)
 	dst = binary.BigEndian.AppendUint64(dst, bits)
-	return binary.BigEndian.AppendUint16(dst, uint16(lack+1<<15))
+	return binary.BigEndian.AppendUint16(dst, uint16(excess)^1<<15)
 }
 
 func appendTextKey(dst []byte, s string) []byte {

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -15,13 +16,30 @@ type Memory struct {
 // NewMemory returns a Memory of so many bytes; 0 or less = no limit.
 func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 
-// Grow takes n bytes, or refuses with an error of code TooLarge that names the setting.
+// Grow takes n bytes, or refuses with an error of code TooLarge that names the setting; isShortage knows it.
 func (m *Memory) Grow(n int64) error {
 	if used := m.used.Add(n); m.limit > 0 && used > m.limit {
 		m.used.Add(-n)
-		return core.Errorf(core.TooLarge, "the query needs more than the %d bytes of memory that sql.memory allows: narrow it, group by fewer keys, or raise the setting", m.limit)
+		return &shortage{core.Errorf(core.TooLarge, "the query needs more than the %d bytes of memory that sql.memory allows: narrow it, group by fewer keys, or raise the setting", m.limit)}
 	}
 	return nil
+}
+
+// shortage is the error of a Memory that refuses. What holds many rows may go on in temporary files then.
+type shortage struct{ err *core.Error }
+
+func (s *shortage) Error() string { return s.err.Error() }
+func (s *shortage) Unwrap() error { return s.err }
+
+// isShortage reports whether err says that a Memory refused.
+func isShortage(err error) bool {
+	var s *shortage
+	return errors.As(err, &s)
+}
+
+// left reports whether one of so many equal parts of the memory is free.
+func (m *Memory) left(parts int64) bool {
+	return m.limit <= 0 || m.limit-m.used.Load() >= m.limit/parts
 }
 
 // Shrink gives n bytes back.
@@ -45,6 +63,12 @@ func (a *account) grow(n int64) error {
 		a.taken += n
 	}
 	return err
+}
+
+// shrink gives a part back.
+func (a *account) shrink(n int64) {
+	a.memory.Shrink(n)
+	a.taken -= n
 }
 
 // release gives everything back.

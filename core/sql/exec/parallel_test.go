@@ -31,12 +31,19 @@ type splitter struct {
 	refused  *atomic.Int64 // counts the pieces whose rows nobody asked for; nil = not counted
 }
 
-func (s splitter) Scan(ctx context.Context, q core.SeriesQuery, visit func(int, core.SeriesKey, iter.Seq2[core.Piece, error]) error) error {
+// chosen is what a splitter selected.
+type chosen struct {
+	splitter
+	keys   []core.SeriesKey
+	blocks [][]core.Block
+}
+
+func (s splitter) Select(ctx context.Context, q core.SeriesQuery) (core.Selection, error) {
 	var keys []core.SeriesKey
 	var blocks [][]core.Block
 	for b, err := range s.Series(ctx, q) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if n := len(keys); n == 0 || keys[n-1].Compare(b.Key) != 0 {
 			keys, blocks = append(keys, b.Key.Clone()), append(blocks, nil)
@@ -44,6 +51,15 @@ func (s splitter) Scan(ctx context.Context, q core.SeriesQuery, visit func(int, 
 		copied := core.Block{Times: slices.Clone(b.Times), Values: slices.Clone(b.Values), Texts: slices.Clone(b.Texts), Decimals: slices.Clone(b.Decimals)}
 		blocks[len(blocks)-1] = append(blocks[len(blocks)-1], copied)
 	}
+	return &chosen{s, keys, blocks}, nil
+}
+
+func (s *chosen) Close() {}
+
+func (s *chosen) Keys() iter.Seq[core.SeriesKey] { return slices.Values(s.keys) }
+
+func (s *chosen) Scan(ctx context.Context, visit core.Visit) error {
+	keys, blocks := s.keys, s.blocks
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	failed := make([]error, 3)

@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"context"
 	"math"
 	"sort"
 	"time"
@@ -266,14 +265,14 @@ func (p *periods) needsFirst() bool {
 	return step.Count != 1 // hours of a day and days of a month come out differently after a change of the clock or a short month
 }
 
-// findFirsts looks at every row of the input for the times of the first samples.
-func (g *grouping) findFirsts(ctx context.Context) error {
+// findFirsts looks at every row for the times of the first samples.
+func (g *grouping) findFirsts(in stream) error {
 	p := g.periods
 	each := p.plan.Align == ast.AlignFirst
 	if each {
 		p.firsts = map[firstKey]core.Time{}
 	}
-	for b, err := range g.x.open(ctx, g.plan.In) {
+	for b, err := range in {
 		if err == nil {
 			err = g.x.eval(g.plan.Keys, b, g.keys)
 		}

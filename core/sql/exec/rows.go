@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
@@ -89,12 +90,23 @@ func appendRun(dst, v *column.Vector, s span) {
 	appendValues(dst, v, kind, s)
 	appendNulls(dst, v, s)
 	for _, e := range v.Exact {
-		if i := int(e.Index); i >= s.from && i < s.to {
-			e.Index = uint32(dst.Len + i - s.from)
-			dst.Exact = append(dst.Exact, e)
+		from, to := int(e.Index), int(e.Index)+1
+		if v.Const {
+			from, to = s.from, s.to
+		}
+		for i := max(from, s.from); i < min(to, s.to); i++ {
+			dst.Exact = append(dst.Exact, core.DecimalAt{Index: uint32(dst.Len + i - s.from), Decimal: e.Decimal})
 		}
 	}
 	dst.Len += n
+}
+
+// appendWhole appends a whole number to Floats, and its digits where these are more than a double has.
+func appendWhole(dst *column.Vector, whole int64) {
+	if d, ok := column.IntValue(column.Bigint, whole).Decimal(); ok {
+		dst.Exact = append(dst.Exact, core.DecimalAt{Index: uint32(len(dst.Floats)), Decimal: d})
+	}
+	dst.Floats = append(dst.Floats, float64(whole))
 }
 
 // span is a run of rows; to is not in it.
@@ -184,14 +196,14 @@ func appendValues(dst, v *column.Vector, kind kind, s span) {
 	switch {
 	case have == kind:
 	case have == ints && kind == floats:
-		dst.Floats = make([]float64, len(dst.Ints), 2*len(dst.Ints)+s.to-s.from)
-		for i, whole := range dst.Ints {
-			dst.Floats[i] = float64(whole)
+		dst.Floats = make([]float64, 0, 2*len(dst.Ints)+s.to-s.from)
+		for _, whole := range dst.Ints {
+			appendWhole(dst, whole)
 		}
 		dst.Ints, have = nil, floats
 	case have == floats && kind == ints:
 		for i := s.from; i < s.to; i++ {
-			dst.Floats = append(dst.Floats, float64(v.Ints[v.Index(i)]))
+			appendWhole(dst, v.Ints[v.Index(i)])
 		}
 		return
 	default:
@@ -243,7 +255,7 @@ func loosen(dst *column.Vector) {
 	for i := range values {
 		values[i] = dst.Value(i)
 	}
-	dst.Ints, dst.Floats, dst.Strings, dst.Values, dst.Type = nil, nil, nil, values, column.Object
+	dst.Ints, dst.Floats, dst.Strings, dst.Values, dst.Exact, dst.Type = nil, nil, nil, values, nil, column.Object
 }
 
 // gather sets dst to the rows of src that pick names, in its order. dst is overwritten and has memory of its own, but for constants and texts.

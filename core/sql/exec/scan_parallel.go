@@ -45,14 +45,14 @@ func (c *chunk) batch() *column.Batch {
 	return b
 }
 
-// parallel yields the rows of the series of a metric, several of which are read at once, in the order of their keys.
-func (m *metricScan) parallel(ctx context.Context, from core.Parallel) parts {
+// parallel yields the rows of the series that a query selects, several of which are read at once, in the order of their keys.
+func (m *metricScan) parallel(ctx context.Context, from core.Parallel, q core.SeriesQuery) parts {
 	return func(yield func(part, error) bool) {
 		l := newLine()
 		var idle seriesPool
 		skip, _ := m.op.Filter.(bounder)
 		scan := func(ctx context.Context) error {
-			return from.Scan(ctx, m.query, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
+			return core.Scan(ctx, from, q, func(n int, key core.SeriesKey, pieces iter.Seq2[core.Piece, error]) error {
 				if !l.Enter(n) {
 					return context.Canceled
 				}
@@ -70,7 +70,7 @@ func (m *metricScan) parallel(ctx context.Context, from core.Parallel) parts {
 				yield(part{}, err)
 				return
 			}
-			shown.key = core.SeriesKey{Metric: m.query.Metric, Entity: c.entity, Tags: c.tags}
+			shown.key = core.SeriesKey{Metric: q.Metric, Entity: c.entity, Tags: c.tags}
 			more := yield(part{&shown, c.batch()}, nil)
 			c.kept.release()
 			if !more {

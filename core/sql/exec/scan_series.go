@@ -2,6 +2,7 @@ package exec
 
 import (
 	"encoding/json"
+	"slices"
 	"sort"
 	"strings"
 
@@ -17,16 +18,19 @@ type series struct {
 	*metricScan
 	key       core.SeriesKey
 	intervals []plan.Interval
-	condition expr.Node // on the series; nil = none
-	sieve     *sieve    // on rows; nil = none
-	entity    core.Entity
-	found     bool // the entity is known
+	condition expr.Node   // on the series; nil = none
+	sieve     *sieve      // on rows; nil = none
+	entity    core.Entity // where a column needs it
+	needed    bool        // a column does
+	found     bool        // the entity is known
 
 	batch  column.Batch
+	values []column.Value // of the columns that do not change within a series, which keep their vectors while these stay the same
 	time   column.Vector
 	value  column.Vector
 	text   column.Vector
 	number column.Vector // of the interval
+	zero   [1]float64
 }
 
 func (m *metricScan) newSeries() *series {
@@ -41,20 +45,34 @@ func (m *metricScan) newSeries() *series {
 		s.sieve = newSieve(m.op.Filter.Clone())
 	}
 	s.batch.Columns = make([]*column.Vector, len(m.op.Columns))
+	s.values = make([]column.Value, len(m.op.Columns))
+	s.needed = slices.ContainsFunc(m.op.Columns, func(c plan.Source) bool {
+		switch c.Kind {
+		case plan.SourceEntityField, plan.SourceEntityTags, plan.SourceEntityTagsJSON, plan.SourceEntityTag:
+			return true
+		}
+		return false
+	})
 	return s
 }
 
 // enter begins a series and reports whether its rows exist for the query.
 func (s *series) enter(key core.SeriesKey) (wanted bool, err error) {
-	same := s.found && s.key.Entity == key.Entity
-	s.key = key.Clone()
+	same := s.key.Entity == key.Entity
+	if s.key.Metric != key.Metric {
+		s.key.Metric = strings.Clone(key.Metric)
+	}
 	if !same {
+		s.key.Entity = strings.Clone(key.Entity)
+	}
+	s.key.Tags = key.Tags.Clone()
+	if s.needed && (!same || !s.found) {
 		if s.entity, s.found, err = s.env.Facts.Entity(s.key.Entity, s.env.Version); err != nil {
 			return false, err
 		}
 	}
 	for i, c := range s.op.Columns {
-		if s.batch.Columns[i], err = s.source(c); err != nil {
+		if s.batch.Columns[i], err = s.source(i, c); err != nil {
 			return false, err
 		}
 	}
@@ -76,15 +94,15 @@ func (s *series) resize(n int) {
 
 // one is a batch of one row, of whose columns only those that do not change within the series mean anything.
 func (s *series) one() *column.Batch {
-	s.time.Ints, s.value.Floats = []int64{0}, []float64{0}
-	s.value.Exact = nil
+	s.time.Ints = append(s.time.Ints[:0], 0)
+	s.value.Floats, s.value.Exact = s.zero[:], nil // otherwise they are those of a block
 	s.setTexts(nil, 1)
-	s.number.Ints = []int64{1}
+	s.number.Ints = append(s.number.Ints[:0], 1)
 	return &s.batch
 }
 
-// source returns the vector of a column: a constant, or one that rows fills.
-func (s *series) source(c plan.Source) (*column.Vector, error) {
+// source returns the vector of column i: a constant, or one that rows fills.
+func (s *series) source(i int, c plan.Source) (*column.Vector, error) {
 	switch c.Kind {
 	case plan.SourceTime:
 		s.time.Type = c.Type
@@ -100,6 +118,10 @@ func (s *series) source(c plan.Source) (*column.Vector, error) {
 		return &s.number, nil
 	}
 	value, err := s.constant(c)
+	if v := s.batch.Columns[i]; v != nil && value == s.values[i] {
+		return v, err
+	}
+	s.values[i] = value
 	return constant(c.Type, value), err
 }
 
@@ -224,7 +246,10 @@ func (s *series) cut(b *core.Block, r span, interval int) *column.Batch {
 func sideOf[E any](list []E, r span, index func(*E) *uint32) []E {
 	lo := sort.Search(len(list), func(i int) bool { return int(*index(&list[i])) >= r.from })
 	hi := lo + sort.Search(len(list)-lo, func(i int) bool { return int(*index(&list[lo+i])) >= r.to })
-	if lo == hi || r.from == 0 {
+	if lo == hi {
+		return nil
+	}
+	if r.from == 0 {
 		return list[lo:hi]
 	}
 	out := append([]E(nil), list[lo:hi]...)

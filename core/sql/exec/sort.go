@@ -43,6 +43,10 @@ type sorter struct {
 	bytes []byte // keys of the rows, one after another
 	ends  []int  // of the key of each row in bytes
 	runs  []*run
+	parts []sortedPart
+
+	block   int     // bytes of the largest run of rows that was written at once
+	merging account // of what runs hold while they are merged
 
 	bound []byte  // with keep: rows whose key is not less come too late; nil = not known yet
 	edge  float64 // with bound: the first key of that row, if it is a number; else NaN
@@ -51,7 +55,7 @@ type sorter struct {
 }
 
 func (x *execution) newSorter(keys []plan.Key, keep int64) *sorter {
-	return &sorter{account: account{memory: x.Memory}, x: x, by: x.newKeying(keys), keep: keep, kept: x.newRows()}
+	return &sorter{account: account{memory: x.Memory}, merging: account{memory: x.Memory}, x: x, by: x.newKeying(keys), keep: keep, kept: x.newRows()}
 }
 
 func (s *sorter) close() {
@@ -60,7 +64,8 @@ func (s *sorter) close() {
 	for _, r := range s.runs {
 		r.close()
 	}
-	s.runs = nil
+	s.runs, s.parts = nil, nil
+	s.merging.release()
 }
 
 // add takes rows.
@@ -167,6 +172,11 @@ func (s *sorter) order() ([]ranked, error) {
 	out := make([]ranked, s.kept.n)
 	var head [8]byte
 	for i := range out {
+		if i%patience == 0 {
+			if err := s.x.halted(); err != nil {
+				return nil, err
+			}
+		}
 		clear(head[:])
 		copy(head[:], s.keyAt(int32(i)))
 		out[i] = ranked{binary.BigEndian.Uint64(head[:]), int32(i)}
@@ -186,7 +196,7 @@ func (s *sorter) order() ([]ranked, error) {
 	return out, err
 }
 
-// sortAll sorts a list, of which no two elements are equal, unless the query ends meanwhile: then all are, so that sorting ends too.
+// sortAll sorts a list, whose equal elements may come in any order, unless the query ends meanwhile: then all are, so that sorting ends too.
 func sortAll[T any](x *execution, list []T, compare func(a, b T) int) (err error) {
 	steps := 0
 	slices.SortFunc(list, func(a, b T) int {
@@ -271,6 +281,9 @@ func (s *sorter) forget() {
 
 // toDisk writes the rows that are kept as a sorted run.
 func (s *sorter) toDisk() error {
+	if len(s.parts) > 0 {
+		return s.partsToDisk()
+	}
 	w, err := s.newRun()
 	if err != nil {
 		return err
@@ -298,7 +311,7 @@ func (s *sorter) toDisk() error {
 // runRows returns how many rows of a run are in memory at once when runs are merged.
 func (s *sorter) runRows() int {
 	bytes := max(s.taken+s.kept.taken, 1)
-	return int(min(max(runBytes*int64(s.kept.n)/bytes, 1), runRows))
+	return int(min(max(s.share(runBytes)*int64(s.kept.n)/bytes, 1), runRows))
 }
 
 // runWriter writes a run of a sorter.
@@ -312,8 +325,27 @@ func (s *sorter) newRun() (*runWriter, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.buffer = int(s.share(int64(r.buffer)))
 	s.runs = append(s.runs, r)
 	return &runWriter{r, s}, nil
+}
+
+// share returns so many bytes, or less where the memory of the query is small: what one of the runs that are merged may take of something.
+func (s *sorter) share(bytes int64) int64 {
+	if limit := s.x.Memory.Limit(); limit > 0 {
+		return min(bytes, max(limit/mergeParts, 1<<10))
+	}
+	return bytes
+}
+
+// mergeParts is how many shares the memory of a query has for what runs take.
+const mergeParts = 64
+
+// write appends rows with their keys.
+func (w *runWriter) write(keys [][]byte, b *column.Batch) error {
+	err := w.run.write(keys, b)
+	w.sorter.block = max(w.sorter.block, len(w.buf))
+	return err
 }
 
 // add appends rows, which come in the order of the sorter.
@@ -332,17 +364,22 @@ func (w *runWriter) add(b *column.Batch) error {
 // rows yields the rows that were added, sorted.
 func (s *sorter) rows(ctx context.Context) stream {
 	return func(yield func(*column.Batch, error) bool) {
-		if len(s.runs) == 0 {
-			s.fromMemory(yield)
-			return
-		}
-		if s.kept.n > 0 {
+		// What is above needs room for a batch before it can go on in files.
+		short := s.x.SpillDir != "" && !s.x.Memory.left(roomAbove)
+		if s.kept.n+len(s.parts) > 0 && (short || len(s.runs) > 0) {
 			if err := s.toDisk(); err != nil {
 				yield(nil, err)
 				return
 			}
 		}
-		s.fromRuns(ctx, yield)
+		switch {
+		case len(s.runs) > 0:
+			s.fromRuns(ctx, yield)
+		case len(s.parts) > 0:
+			s.fromParts(yield)
+		default:
+			s.fromMemory(yield)
+		}
 	}
 }
 
@@ -369,51 +406,115 @@ func (s *sorter) fromMemory(yield func(*column.Batch, error) bool) {
 
 // fromRuns merges the runs.
 func (s *sorter) fromRuns(ctx context.Context, yield func(*column.Batch, error) bool) {
-	for _, r := range s.runs {
-		if err := r.next(); err != nil {
-			yield(nil, err)
-			return
+	if err := s.reduce(ctx); err != nil {
+		yield(nil, err)
+		return
+	}
+	merged(ctx, s.runs, &rowsWanted{s.keep, column.Size})(yield)
+}
+
+// reduce merges runs into longer ones until what is left fits the memory together, and takes the memory of that. Runs that follow each other become one in their place, so that rows with
+// equal keys stay in their order.
+func (s *sorter) reduce(ctx context.Context) error {
+	s.merging.release()
+	for {
+		each := 2*int64(s.block) + s.share(runBuffer) // its buffer, what was read through it, and columns made of that
+		most := len(s.runs)
+		if limit := s.x.Memory.Limit(); limit > 0 {
+			most = int(max((limit-s.x.Memory.Used())/2/each, 2))
+		}
+		if most >= len(s.runs) {
+			return s.merging.grow(int64(len(s.runs)) * each)
+		}
+		if err := s.merging.grow(int64(most) * each); err != nil {
+			return err
+		}
+		several := s.runs[:most:most]
+		rest := s.runs[most:]
+		s.runs = nil
+		w, err := s.newRun()
+		if err == nil {
+			err = s.join(ctx, w, several)
+		}
+		s.runs = append(s.runs, append(slices.DeleteFunc(several, func(r *run) bool { return r.file == nil }), rest...)...)
+		s.merging.release()
+		if err != nil {
+			return err
 		}
 	}
-	tree := newHeap(len(s.runs), func(a, b int) bool {
-		c := bytes.Compare(s.runs[a].key(), s.runs[b].key())
-		return c < 0 || c == 0 && a < b
-	})
-	out, left := &rows{account: account{memory: NewMemory(0)}}, s.keep
-	flush := func() bool {
-		more := out.n == 0 || yield(out.batch(), nil)
-		out = &rows{account: account{memory: NewMemory(0)}}
-		return more
+}
+
+// join writes the rows of runs, merged, to another one.
+func (s *sorter) join(ctx context.Context, w *runWriter, runs []*run) error {
+	for b, err := range merged(ctx, runs, &rowsWanted{s.keep, runRows / 4}) {
+		if err == nil {
+			err = w.add(b)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	for tree.len() > 0 {
-		r := s.runs[tree.top()]
-		if err := out.addRow(&r.batch, r.at); err != nil {
-			yield(nil, err)
-			return
-		}
-		if left--; left == 0 {
-			break
-		}
-		if out.n == column.Size {
-			if err := ctx.Err(); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !flush() {
-				return
-			}
-		}
-		if r.at++; r.at == r.batch.Len {
+	for _, r := range runs {
+		r.close()
+	}
+	return w.rewind()
+}
+
+// rowsWanted is how many rows are wanted at all, 0 for all of them, and at once.
+type rowsWanted struct {
+	all    int64
+	atOnce int
+}
+
+// merged yields the rows of runs in the order of their keys, those of the first run first where they are equal.
+func merged(ctx context.Context, runs []*run, want *rowsWanted) stream {
+	return func(yield func(*column.Batch, error) bool) {
+		for _, r := range runs {
 			if err := r.next(); err != nil {
 				yield(nil, err)
 				return
 			}
 		}
-		if r.at == r.batch.Len {
-			tree.drop()
-		} else {
-			tree.fix()
+		tree := newHeap(len(runs), func(a, b int) bool {
+			c := bytes.Compare(runs[a].key(), runs[b].key())
+			return c < 0 || c == 0 && a < b
+		})
+		out, left := &rows{account: account{memory: NewMemory(0)}}, want.all
+		flush := func() bool {
+			more := out.n == 0 || yield(out.batch(), nil)
+			out = &rows{account: account{memory: NewMemory(0)}}
+			return more
 		}
+		for tree.len() > 0 {
+			r := runs[tree.top()]
+			if err := out.addRow(&r.batch, r.at); err != nil {
+				yield(nil, err)
+				return
+			}
+			if left--; left == 0 {
+				break
+			}
+			if out.n == want.atOnce {
+				if err := ctx.Err(); err != nil {
+					yield(nil, err)
+					return
+				}
+				if !flush() {
+					return
+				}
+			}
+			if r.at++; r.at == r.batch.Len {
+				if err := r.next(); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+			if r.at == r.batch.Len {
+				tree.drop()
+			} else {
+				tree.fix()
+			}
+		}
+		flush()
 	}
-	flush()
 }

@@ -2,23 +2,26 @@ package exec
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
-// Runs are sorted rows in temporary files, which only the process that wrote them reads. A file has no name once it is open, so that nothing is left of it
-// whatever happens. It is a sequence of
+// Runs are rows in temporary files, which only the process that wrote them reads: sorted ones with their keys, or one of the parts that rows were dealt out to, without.
+// A file has no name once it is open, so that nothing is left of it whatever happens. It is a sequence of
 //
-//	length u32 | rows u32 | (length of key uvarint, key)* | columns uvarint | (type u8, kind u8, nulls u8, [NULL u8]*, values)*
+//	length u32 | rows u32 | keys u8 | (length of key uvarint, key)* | columns uvarint | (type u8, kind u8, same u8, nulls u8, [NULL u8]*, values)*
 //
-// all of it little-endian.
+// all of it little-endian. A column that is the same in every row has one value.
 
 // What of each run is in memory when runs are merged: some 100 KB, less than 256 KiB where rows are long.
 const (
@@ -26,10 +29,14 @@ const (
 	runBytes = 256 << 10
 )
 
+// runBuffer is how many bytes are written, or read, at once: enough that calls of the system cost little.
+const runBuffer = 64 << 10
+
 // spillSpace holds the temporary files of a query.
 type spillSpace struct {
-	mu    sync.Mutex // guards both
+	mu    sync.Mutex // guards the rest
 	files []*os.File
+	free  []*os.File // of them those that are empty and nobody's: making one takes longer than writing a little
 	used  int64
 }
 
@@ -39,17 +46,19 @@ func (s *spillSpace) close() {
 	for _, f := range s.files {
 		f.Close() // nothing of it is needed
 	}
-	s.files = nil
+	s.files, s.free = nil, nil
 }
 
-// run is one sorted run, first written, then read.
+// run is first written, then read, as often as one likes.
 type run struct {
-	space *spillSpace
-	limit int64
-	file  *os.File
-	out   *bufio.Writer
-	in    *bufio.Reader
-	buf   []byte
+	space  *spillSpace
+	limit  int64
+	file   *os.File
+	buffer int           // bytes of out and of in
+	out    *bufio.Writer // nil = nothing was written since the last rewind
+	in     *bufio.Reader
+	buf    []byte
+	size   int64 // of the file
 
 	batch column.Batch // rows that were read, with their keys; at is the current one
 	keys  [][]byte
@@ -58,6 +67,23 @@ type run struct {
 
 // create makes a run. limit bounds the bytes of all runs together; 0 = no limit.
 func (s *spillSpace) create(dir string, limit int64) (*run, error) {
+	f, err := s.file(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &run{space: s, limit: limit, file: f, buffer: runBuffer}, nil
+}
+
+// file returns an empty file.
+func (s *spillSpace) file(dir string) (*os.File, error) {
+	s.mu.Lock()
+	if n := len(s.free); n > 0 {
+		f := s.free[n-1]
+		s.free = s.free[:n-1]
+		s.mu.Unlock()
+		return f, nil
+	}
+	s.mu.Unlock()
 	err := os.MkdirAll(dir, 0o700)
 	var f *os.File
 	if err == nil {
@@ -72,25 +98,35 @@ func (s *spillSpace) create(dir string, limit int64) (*run, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, core.Wrap(core.Internal, err, "a temporary file of the query cannot be unlinked")
 	}
-	return &run{space: s, limit: limit, file: f, out: bufio.NewWriterSize(f, 1<<16)}, nil
+	return f, nil
 }
 
+// close gives the file back.
 func (r *run) close() {
-	r.space.mu.Lock()
-	defer r.space.mu.Unlock()
-	for i, f := range r.space.files {
-		if f == r.file {
-			f.Close() // nothing of it is needed
-			r.space.files = append(r.space.files[:i], r.space.files[i+1:]...)
+	s := r.space
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= r.size
+	f := r.file
+	*r = run{space: s}
+	if f == nil {
+		return // it was given back
+	}
+	if err := f.Truncate(0); err == nil {
+		if _, err = f.Seek(0, io.SeekStart); err == nil {
+			s.free = append(s.free, f)
 			return
 		}
 	}
+	f.Close() // nothing of it is needed
+	s.files = slices.DeleteFunc(s.files, func(o *os.File) bool { return o == f })
 }
 
-// write appends rows with their keys.
+// write appends rows with their keys; no keys: nobody asks for them.
 func (r *run) write(keys [][]byte, b *column.Batch) error {
 	buf := append(r.buf[:0], 0, 0, 0, 0)
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(b.Len))
+	buf = append(buf, flag(keys != nil))
 	for _, key := range keys {
 		buf = appendBytes(buf, key)
 	}
@@ -102,10 +138,14 @@ func (r *run) write(keys [][]byte, b *column.Batch) error {
 	r.buf = buf
 	r.space.mu.Lock()
 	r.space.used += int64(len(buf))
+	r.size += int64(len(buf))
 	full := r.limit > 0 && r.space.used > r.limit
 	r.space.mu.Unlock()
 	if full {
 		return core.Errorf(core.TooLarge, "the query needs more than the %d bytes of temporary files that sql.spill allows: narrow it, or raise the setting", r.limit)
+	}
+	if r.out == nil {
+		r.out = bufio.NewWriterSize(r.file, r.buffer)
 	}
 	if _, err := r.out.Write(buf); err != nil {
 		return core.Wrap(core.NoSpace, err, "a temporary file of the query cannot be written")
@@ -115,15 +155,44 @@ func (r *run) write(keys [][]byte, b *column.Batch) error {
 
 // rewind ends the writing and begins the reading.
 func (r *run) rewind() error {
-	err := r.out.Flush()
-	if err == nil {
-		_, err = r.file.Seek(0, io.SeekStart)
+	if err := r.flush(); err != nil {
+		return err
 	}
-	if err != nil {
+	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
+		return core.Wrap(core.Internal, err, "a temporary file of the query cannot be read")
+	}
+	r.in = bufio.NewReaderSize(r.file, r.buffer)
+	return nil
+}
+
+// flush ends the writing and forgets its buffers.
+func (r *run) flush() error {
+	if r.out == nil {
+		return nil
+	}
+	if err := r.out.Flush(); err != nil {
 		return core.Wrap(core.NoSpace, err, "a temporary file of the query cannot be written")
 	}
-	r.out, r.in = nil, bufio.NewReaderSize(r.file, 1<<16)
+	r.out, r.buf = nil, nil
 	return nil
+}
+
+// batches yields the rows from the first on.
+func (r *run) batches(ctx context.Context) stream {
+	return func(yield func(*column.Batch, error) bool) {
+		err := r.rewind()
+		for err == nil {
+			if err = cmp.Or(ctx.Err(), r.next()); err != nil || r.batch.Len == 0 {
+				break
+			}
+			if !yield(&r.batch, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
 }
 
 // key returns the key of the current row.
@@ -131,21 +200,28 @@ func (r *run) key() []byte { return r.keys[r.at] }
 
 // next reads the rows that follow; at the end there are none.
 func (r *run) next() error {
-	r.at, r.batch.Len, r.keys = 0, 0, r.keys[:0]
+	r.at, r.batch.Len = 0, 0
 	var head [4]byte
 	if _, err := io.ReadFull(r.in, head[:]); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
 		return core.Wrap(core.Internal, err, "a temporary file of the query cannot be read")
 	}
-	r.buf = make([]byte, binary.LittleEndian.Uint32(head[:])) // texts of the rows lie in it
+	size := int(binary.LittleEndian.Uint32(head[:]))
+	if len(r.keys) > 0 || cap(r.buf) < size {
+		r.buf = make([]byte, size) // the keys lay in the other one
+	}
+	r.buf = r.buf[:size]
 	if _, err := io.ReadFull(r.in, r.buf); err != nil {
 		return core.Wrap(core.Internal, err, "a temporary file of the query cannot be read")
 	}
 	d := runDecoder{buf: r.buf}
 	n := int(d.u32())
-	for range n {
-		r.keys = append(r.keys, d.bytes())
+	r.keys = r.keys[:0]
+	if d.u8() != 0 {
+		for range n {
+			r.keys = append(r.keys, d.bytes())
+		}
 	}
 	r.batch = column.Batch{Len: n, Columns: make([]*column.Vector, d.uvarint())}
 	for i := range r.batch.Columns {
@@ -167,23 +243,26 @@ func flag(b bool) byte {
 }
 
 func appendColumn(dst []byte, v *column.Vector) []byte {
-	kind := kindOf(v)
-	dst = append(dst, byte(v.Type), byte(kind), flag(v.Nulls != nil))
+	kind, n := kindOf(v), v.Len
+	if v.Const {
+		n = 1
+	}
+	dst = append(dst, byte(v.Type), byte(kind), flag(v.Const), flag(v.Nulls != nil))
 	if v.Nulls != nil {
-		for i := range v.Len {
-			dst = append(dst, flag(v.Nulls[v.Index(i)]))
+		for _, null := range v.Nulls[:n] {
+			dst = append(dst, flag(null))
 		}
 	}
-	for i := range v.Len {
-		switch at := v.Index(i); kind {
+	for i := range n {
+		switch kind {
 		case ints:
-			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Ints[at]))
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Ints[i]))
 		case floats:
-			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Floats[at]))
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Floats[i]))
 		case texts:
-			dst = appendBytes(dst, v.Strings[at])
+			dst = appendBytes(dst, v.Strings[i])
 		case mixed:
-			x := v.Values[at]
+			x := v.Values[i]
 			dst = append(dst, byte(x.Type), flag(x.Whole))
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(x.Int))
 			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x.Float))
@@ -221,14 +300,19 @@ func (d *runDecoder) uvarint() uint64 {
 func (d *runDecoder) bytes() []byte { return d.take(int(d.uvarint())) }
 
 func (d *runDecoder) column(n int) *column.Vector {
-	v := &column.Vector{Type: column.Type(d.u8()), Len: n}
+	v := &column.Vector{Type: column.Type(d.u8())}
 	kind := kind(d.u8())
+	rows := n
+	if v.Const = d.u8() != 0; v.Const {
+		n = 1
+	}
 	if d.u8() != 0 {
 		v.Nulls = make([]bool, n)
 		for i, b := range d.take(n) {
 			v.Nulls[i] = b != 0
 		}
 	}
+	v.Len = n
 	start(v, kind)
 	for i := range n {
 		switch kind {
@@ -250,5 +334,6 @@ func (d *runDecoder) column(n int) *column.Vector {
 		e.Significand, e.Exponent = int64(d.u64()), int32(d.u32())
 		v.Exact = append(v.Exact, e)
 	}
+	v.Len = rows
 	return v
 }

@@ -29,10 +29,9 @@ type framed struct {
 // framedRow is a row whose arguments are usable.
 type framedRow struct {
 	edge
-	row   int64 // its number
-	y     float64
-	exact *core.Decimal
-	key   string // with DISTINCT: of its value
+	row int64 // its number
+	y   float64
+	key string // with DISTINCT: of its value
 }
 
 // frameState is what a function knows of the rows of a frame.
@@ -88,7 +87,6 @@ func (f *framed) rows(w *windowRows) (*column.Vector, error) {
 		return nil, err
 	}
 	a := &f.args.args[0]
-	exact := a.exact
 	out := newAnswer(f.of, w.Len)
 	steps := 0
 	for i := range w.Len {
@@ -105,14 +103,8 @@ func (f *framed) rows(w *windowRows) (*column.Vector, error) {
 		for f.head < len(f.kept) && f.kept[f.head].row < w.frames[i] {
 			f.dropOldest()
 		}
-		for len(exact) > 0 && int(exact[0].Index) < i {
-			exact = exact[1:]
-		}
 		if r := &f.row; f.usable(a, i) {
 			r.row = n
-			if len(exact) > 0 && int(exact[0].Index) == i {
-				r.exact = &core.Decimal{Significand: exact[0].Significand, Exponent: exact[0].Exponent}
-			}
 			f.add(r)
 		}
 		f.state.result(out, i, f.kept[f.head:])
@@ -202,28 +194,23 @@ func (s *frameSum) reset() { s.sum, s.n = calc.ExactSum{}, 0 }
 
 func (s *frameSum) add(r *framedRow) {
 	s.n++
-	switch {
-	case r.exact != nil:
-		s.sum.AddDecimal(r.exact.Significand, r.exact.Exponent)
-	case r.isWhole:
-		s.sum.AddDecimal(r.whole, 0)
-	default:
+	if r.isWhole {
+		s.sum.AddDecimal(r.whole, int32(r.exponent))
+	} else {
 		s.sum.Add(r.value)
 	}
 }
 
 func (s *frameSum) drop(r *framedRow, rest []framedRow) {
 	switch {
-	case r.isWhole && r.whole == math.MinInt64 || r.exact != nil && r.exact.Significand == math.MinInt64: // it has no opposite
+	case r.isWhole && r.whole == math.MinInt64: // it has no opposite
 		s.reset()
 		for i := range rest {
 			s.add(&rest[i])
 		}
 		return
-	case r.exact != nil:
-		s.sum.AddDecimal(-r.exact.Significand, r.exact.Exponent)
 	case r.isWhole:
-		s.sum.AddDecimal(-r.whole, 0)
+		s.sum.AddDecimal(-r.whole, int32(r.exponent))
 	default:
 		s.sum.Remove(r.value)
 	}
@@ -271,14 +258,6 @@ func (s *frameExtreme) result(v *answer, i int, _ []framedRow) {
 		return
 	}
 	v.setEdge(i, &s.rows[0].edge)
-}
-
-func (v *answer) setEdge(i int, e *edge) {
-	if v.whole && e.isWhole {
-		v.Ints[i] = e.whole
-		return
-	}
-	v.setFloat(i, e.value)
 }
 
 // frameEdge is the first or last value, in the order of the rows.
@@ -480,7 +459,7 @@ func (s *frameDeviation) quick() (float64, bool) {
 	sumHi, sumLo := bits.Mul64(uint64(sum), uint64(sum))
 	lo, borrow := bits.Sub64(lo, sumLo, 0)
 	hi, _ = bits.Sub64(hi, sumHi, borrow)
-	return math.Sqrt((float64(hi)*(1<<64) + float64(lo)) / (float64(s.n) * float64(degrees) * tens[2*s.places])), true
+	return math.Sqrt((float64(float64(hi)*(1<<64)) + float64(lo)) / (float64(s.n) * float64(degrees) * tens[2*s.places])), true
 }
 
 // frameWeighted weighs rows 1, 2, 3 and so on, or by the seconds since the first one plus 1.
@@ -501,7 +480,7 @@ func (s *frameWeighted) add(r *framedRow) {
 	if s.byTime {
 		w = 1 + float64(r.time-s.first)/1000
 	}
-	s.sum += w * r.value
+	s.sum += float64(w * r.value) // rounded: the same on all processors
 	s.weights += w
 }
 

@@ -1,9 +1,14 @@
 package expr
 
 import (
+	"errors"
 	"math"
+	"math/big"
 	"math/bits"
+	"strconv"
+	"strings"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
@@ -24,6 +29,13 @@ func Negate(x Node) Node {
 	if v, ok := constantOf(x); ok && v.Whole && v.Int != math.MinInt64 {
 		v.Int, v.Text = -v.Int, ""
 		return Const(v)
+	}
+	if c, ok := x.(*constant); ok && c.digits != "" {
+		digits, negative := strings.CutPrefix(c.digits, "-")
+		if !negative {
+			digits = "-" + digits
+		}
+		return &constant{kind: c.kind, value: column.FloatValue(c.kind, -c.value.Float), digits: digits}
 	}
 	return Arithmetic("-", Const(column.IntValue(column.Bigint, 0)), x)
 }
@@ -51,6 +63,9 @@ func (n *arithmetic) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 	dst := n.out.makeFloats(rows)
 	n.out.v.Ints = nil
 	n.floats(dst, x.values, y.values)
+	if n.op != '/' && n.op != '%' && (hasDigits(a) || hasDigits(b)) {
+		n.digits(dst, a, b)
+	}
 	n.out.unite(rows, x.nulls, y.nulls)
 	return &n.out.v, nil
 }
@@ -83,6 +98,60 @@ func (n *arithmetic) floats(dst, a, b []float64) {
 			dst[i] = modulo(at(a, i), at(b, i))
 		}
 	}
+}
+
+// digits computes the rows again in which an operand has more digits than a double.
+func (n *arithmetic) digits(dst []float64, a, b *column.Vector) {
+	for i := range dst {
+		if a.IsNull(i) || b.IsNull(i) {
+			continue
+		}
+		p, long := digitsOfValue(a.Value(i))
+		q, long2 := digitsOfValue(b.Value(i))
+		if dst[i]-dst[i] == 0 && (long || long2) {
+			dst[i] = exactly(n.op, p, q)
+		}
+	}
+}
+
+// digitsOfValue returns a finite number as the decimal that it stands for; long: that is none of a double.
+func digitsOfValue(v column.Value) (d core.Decimal, long bool) {
+	if v.Type == column.String {
+		v = column.ParseValue(v.Text)
+	}
+	if d, long = v.Decimal(); long || v.IsNull() {
+		return d, long
+	}
+	if n, err := calc.ParseNumber(v.Format()); err == nil && n.Exact {
+		d = core.Decimal{Significand: n.Significand, Exponent: n.Exponent}
+	}
+	return d, false
+}
+
+// exactly returns the double nearest to p op q, where op is + - or *.
+func exactly(op byte, p, q core.Decimal) float64 {
+	x, y := big.NewInt(p.Significand), big.NewInt(q.Significand)
+	exponent := min(p.Exponent, q.Exponent)
+	const far = 400 // more than any two doubles have between them would need memory for nothing
+	if op == '*' {
+		x.Mul(x, y)
+		exponent = p.Exponent + q.Exponent
+	} else {
+		shift := func(n *big.Int, e int32) {
+			n.Mul(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(min(e-exponent, far))), nil))
+		}
+		shift(x, p.Exponent)
+		shift(y, q.Exponent)
+		if op == '-' {
+			y.Neg(y)
+		}
+		x.Add(x, y)
+	}
+	v, err := strconv.ParseFloat(x.String()+"e"+strconv.Itoa(int(exponent)), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return nan
+	}
+	return v + 0 // results have no negative zero
 }
 
 // modulo has the sign of m, and is computed in doubles; by 0 it is NaN. The product is rounded by itself on every processor.

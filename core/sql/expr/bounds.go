@@ -80,20 +80,23 @@ func (r relation) only(v float64) (low, high float64, ok bool) {
 
 // Between returns between which numbers the column has to lie, and may.
 func (n *comparison) Between(column int) (low, high float64, ok bool) {
-	if v, ok := numberOf(n.r); ok && isColumn(n.l, column) {
+	if v, ok := numberOf(n.r); ok && isColumn(n.l, column) && inDoubles(n.l) {
 		return n.op.only(v)
 	}
-	if v, ok := numberOf(n.l); ok && isColumn(n.r, column) {
+	if v, ok := numberOf(n.l); ok && isColumn(n.r, column) && inDoubles(n.r) {
 		return swapped[n.op].only(v)
 	}
 	return 0, 0, false
 }
 
+// inDoubles reports whether doubles tell how a column compares: decimals may have more digits.
+func inDoubles(n Node) bool { return n.Type() != column.Decimal }
+
 // Between returns between which numbers the column has to lie, and may.
 func (n *between) Between(column int) (low, high float64, ok bool) {
 	from, known := numberOf(n.b.Low)
 	to, known2 := numberOf(n.b.High)
-	if !isColumn(n.x, column) || !known || !known2 {
+	if !isColumn(n.x, column) || !known || !known2 || !inDoubles(n.x) {
 		return 0, 0, false
 	}
 	low, high, _ = n.low.op.only(from)

@@ -2,7 +2,11 @@ package expr
 
 import (
 	"math"
+	"strconv"
+	"strings"
 
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
@@ -48,8 +52,45 @@ func (n *cast) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 		n.out.v.Ints, n.out.v.Nulls = x.Ints, x.Nulls
 	default:
 		n.toWhole(n.number.read(x), rows)
+		if n.out.v.Ints != nil {
+			n.cutDigits(x, rows)
+		}
 	}
 	return &n.out.v, nil
+}
+
+// cutDigits cuts the fractions of numbers that have more digits than a double.
+func (n *cast) cutDigits(x *column.Vector, rows int) {
+	for _, e := range digitsOf(x, rows) {
+		text, _, _ := strings.Cut(string(calc.AppendDecimal(nil, e.Significand, e.Exponent)), ".")
+		if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
+			n.out.v.Ints[e.Index] = whole
+		}
+	}
+}
+
+// digitsOf returns the numbers among the rows of a column that have more digits than a double.
+func digitsOf(x *column.Vector, rows int) []core.DecimalAt {
+	switch {
+	case x.Exact != nil || x.Floats != nil:
+		return x.Exact
+	case x.Strings == nil && x.Ints == nil && x.Values == nil || x.Type == column.Boolean:
+		return nil
+	}
+	var out []core.DecimalAt
+	for i := range rows {
+		if x.Strings != nil && len(x.Strings[i]) < 16 || x.Ints != nil && uint64(x.Ints[i]+1<<53) <= 1<<54 {
+			continue // the usual case, cheaply
+		}
+		v := x.Value(i)
+		if v.Type == column.String {
+			v = column.ParseValue(v.Text)
+		}
+		if d, ok := v.Decimal(); ok {
+			out = append(out, core.DecimalAt{Index: uint32(i), Decimal: d})
+		}
+	}
+	return out
 }
 
 func (n *cast) toNumber(x *column.Vector, rows int) {
@@ -58,8 +99,9 @@ func (n *cast) toNumber(x *column.Vector, rows int) {
 		return
 	}
 	numbers := n.number.read(x)
+	n.out.v.Exact = digitsOf(x, rows)
 	if numbers.nulls == nil {
-		n.out.v.Floats, n.out.v.Exact = numbers.values, x.Exact
+		n.out.v.Floats = numbers.values
 		return
 	}
 	dst := n.out.makeFloats(rows)
@@ -76,7 +118,7 @@ func (n *cast) toWhole(x numbers, rows int) {
 	some := false
 	for i := range dst {
 		f := x.at(i)
-		dst[i] = saturated(f)
+		dst[i] = calc.Saturated(f)
 		some = some || f != f && !isNull(x.nulls, i)
 		if f != f && n.to == column.Timestamp {
 			n.out.makeNulls(rows)[i] = true
@@ -91,18 +133,4 @@ func (n *cast) toWhole(x numbers, rows int) {
 		floats[i] = math.Trunc(x.at(i))
 	}
 	n.out.v.Ints = nil
-}
-
-// saturated cuts a number to a whole one: Infinity is the largest there is, NaN is 0.
-func saturated(f float64) int64 {
-	const edge = 1 << 63
-	switch {
-	case f >= edge:
-		return math.MaxInt64
-	case f < -edge:
-		return math.MinInt64
-	case f != f:
-		return 0
-	}
-	return int64(f)
 }

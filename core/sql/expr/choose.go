@@ -1,8 +1,10 @@
 package expr
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
@@ -64,11 +66,15 @@ func (a *assembly) put(v *column.Vector, rows []int32) {
 	n := v.Len
 	o := &a.out
 	if v.Floats != nil && o.v.Ints != nil && o.v.Type.Numeric() {
+		a.digits(&o.v, nil)
 		floats := o.makeFloats(o.v.Len)
 		for i, whole := range o.v.Ints {
 			floats[i] = float64(whole)
 		}
 		o.v.Ints = nil
+	}
+	if o.v.Floats != nil {
+		a.digits(v, rows)
 	}
 	if v.Nulls == nil && rows != nil {
 		switch {
@@ -107,6 +113,26 @@ func (a *assembly) put(v *column.Vector, rows []int32) {
 	}
 }
 
+// digits takes the numbers that have more digits than a double.
+func (a *assembly) digits(v *column.Vector, rows []int32) {
+	if v.Exact == nil && v.Ints == nil {
+		return // texts are parsed as they are, which no type of numbers asks for
+	}
+	for _, e := range digitsOf(v, stored(v)) {
+		from, to := int(e.Index), int(e.Index)+1
+		if v.Const {
+			to = v.Len
+		}
+		for k := from; k < to && !v.IsNull(k); k++ {
+			row := k
+			if rows != nil {
+				row = int(rows[k])
+			}
+			a.out.v.Exact = append(a.out.v.Exact, core.DecimalAt{Index: uint32(row), Decimal: e.Decimal})
+		}
+	}
+}
+
 // place marks rows as having a value.
 func (a *assembly) place(rows []int32) {
 	for _, row := range rows {
@@ -126,6 +152,9 @@ func (a *assembly) end() *column.Vector {
 	o := &a.out
 	if !slices.Contains(o.nulls, true) {
 		o.v.Nulls = nil
+	}
+	if len(o.v.Exact) > 1 {
+		slices.SortFunc(o.v.Exact, func(x, y core.DecimalAt) int { return cmp.Compare(x.Index, y.Index) })
 	}
 	return &o.v
 }

@@ -42,7 +42,17 @@ func (r relation) holds(c int) bool {
 
 // Compare is l op r, where op is one of = <> != < <= > >=.
 func Compare(op string, l, r Node) Node {
-	return fold(&comparison{comparer: comparer{op: relations[op]}, l: l, r: r})
+	return fold(&comparison{comparer: comparer{op: relations[op]}, l: precise(l), r: precise(r)})
+}
+
+// precise returns a literal with all its digits, where they decide; every other node as it is.
+func precise(n Node) Node {
+	c, ok := n.(*constant)
+	if !ok || c.digits == "" {
+		return n
+	}
+	v := column.ParseValue(c.digits)
+	return &constant{kind: c.kind, value: v, at: c.at}
 }
 
 type comparison struct {
@@ -96,6 +106,8 @@ func (c *comparer) compare(env *Env, a, b *column.Vector, n int) *column.Vector 
 	case a.Ints != nil && b.Ints != nil:
 		compareLists(dst, a.Ints[:stored(a)], b.Ints[:stored(b)], c.op)
 		c.out.unite(rows, cut(a.Nulls, stored(a)), cut(b.Nulls, stored(b)))
+	case a.Exact != nil || b.Exact != nil || (a.Type == column.Decimal || b.Type == column.Decimal) && (hasDigits(a) || hasDigits(b)):
+		c.single(env, a, b, dst) // only decimals have more digits than doubles
 	default:
 		x, y := c.left.read(a), c.right.read(b)
 		if nan := compareLists(dst, x.values, y.values, c.op); nan > 0 {
@@ -108,6 +120,22 @@ func (c *comparer) compare(env *Env, a, b *column.Vector, n int) *column.Vector 
 		c.out.unite(rows, x.nulls, y.nulls)
 	}
 	return &c.out.v
+}
+
+// hasDigits reports whether a column of numbers has some that doubles do not give exactly. Of whole numbers and texts only constants are looked at: others that are as
+// long are rare among computed numbers, and what they are compared with is as a rule as long.
+func hasDigits(v *column.Vector) bool {
+	switch {
+	case v.Exact != nil:
+		return true
+	case !v.Const || v.IsNull(0):
+		return false
+	case v.Strings != nil:
+		_, ok := column.ParseValue(v.Strings[0]).Decimal()
+		return ok
+	}
+	_, ok := v.Value(0).Decimal()
+	return ok
 }
 
 // dated returns v, or the instant that it names when it is a constant text to be compared with instants.
@@ -158,7 +186,7 @@ func compareValues(env *Env, a, b column.Value) (order int, ok bool) {
 		t, ok := env.literal(b.Text)
 		return column.CompareNumbers(a, column.TimeValue(t)), ok
 	case y == column.String:
-		b = column.FloatValue(column.Double, column.ParseFloat(b.Text))
+		b = column.ParseValue(b.Text)
 		return column.CompareNumbers(a, b), !b.IsNaN()
 	}
 	return column.CompareNumbers(a, b), true
@@ -297,6 +325,7 @@ type between struct {
 func Between(x Node, b Bounds) Node { return fold(newBetween(x, b)) }
 
 func newBetween(x Node, b Bounds) *between {
+	b.Low, b.High = precise(b.Low), precise(b.High)
 	n := &between{x: x, b: b, low: comparer{op: atLeast}, high: comparer{op: atMost}}
 	if b.LowExcl {
 		n.low.op = greater

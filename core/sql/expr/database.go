@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
@@ -126,7 +127,7 @@ func entityTag(c *call) (Node, error) {
 	return asking{kind: column.String, args: args, ask: func(env *Env, s []string) (column.Value, error) {
 		version := env.Version
 		if len(s) > 2 {
-			t := core.Time(saturated(column.ParseFloat(s[2])))
+			t := core.Time(calc.Saturated(column.ParseFloat(s[2])))
 			version = &t
 		}
 		entity, ok, err := env.Facts.Entity(strings.ToLower(s[0]), version)
@@ -150,7 +151,7 @@ func property(c *call) (Node, error) {
 	return asking{kind: column.String, args: args, ask: func(env *Env, s []string) (column.Value, error) {
 		since, merge := core.MinTime, false
 		if len(s) > 2 {
-			since = core.Time(saturated(column.ParseFloat(s[2])))
+			since = core.Time(calc.Saturated(column.ParseFloat(s[2])))
 		}
 		if len(s) > 3 {
 			merge = strings.EqualFold(s[3], "true")

@@ -219,7 +219,7 @@ func dateAdd(c *call) (Node, error) {
 				if err != nil {
 					return err
 				}
-				dst[i] = int64(unit.Add(core.Time(args[1].Ints[args[1].Index(i)]), saturated(f), zone))
+				dst[i] = int64(unit.Add(core.Time(args[1].Ints[args[1].Index(i)]), calc.Saturated(f), zone))
 			}
 			return nil
 		}

@@ -6,7 +6,7 @@
 //	arithmetic.go  + - * / %            compare.go   comparison and BETWEEN       logic.go  AND, OR, NOT, IS NULL
 //	match.go       LIKE                 regex.go     REGEX                        in.go     IN, and sets that the database knows
 //	choose.go      CASE, COALESCE       cast.go      CAST                         bounds.go what a condition says about a column
-//	function.go    Call and its table   math.go, trig.go, power.go, text.go       database.go LOOKUP, ENTITY_TAG and others
+//	function.go    Call and its table   math.go, trig.go, text.go                 database.go LOOKUP, ENTITY_TAG and others
 //	instant.go     dates as arguments   datefunc.go, dateformat.go, workday.go    zone.go   time zones
 //
 // A node computes one row where its operands are constants. AND, OR, CASE and COALESCE evaluate an operand only on the rows that need it, which matters where

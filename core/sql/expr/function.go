@@ -42,7 +42,10 @@ func foldCoalesce(n *coalesce) Node {
 }
 
 // Functions returns the names of the scalar functions that Call knows, in lower case, sorted.
-func Functions() []string { return slices.Sorted(maps.Keys(definitions())) }
+func Functions() []string {
+	names := slices.Sorted(maps.Keys(definitions()))
+	return slices.DeleteFunc(names, func(name string) bool { return name == TagsObject })
+}
 
 // Call is a call of a scalar function, its name in lower case. at is where it stands, for errors. Keywords among the arguments are Word and Span.
 func Call(name string, args []Node, at ast.Start) (Node, error) {

@@ -3,14 +3,21 @@ package expr
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
 // In is x IN (list): true when x equals an element, NULL when x is NULL or NaN. Elements that are NULL equal nothing.
 func In(x Node, list []Node) Node {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = precise(list[i])
+	}
 	if s, ok := newElements(x.Type(), list); ok {
 		return fold(&inConstants{x: x, elements: s})
 	}
@@ -93,12 +100,16 @@ func newElements(t column.Type, list []Node) (s *elements, ok bool) {
 		case v.Type == column.String && t == column.String:
 			s.texts[v.Text] = struct{}{}
 		case v.Type == column.String && t.Numeric():
-			s.number(column.FloatValue(column.Double, column.ParseFloat(v.Text)))
+			if !s.number(column.ParseValue(v.Text), t) {
+				return nil, false
+			}
 		case v.Type.Numeric() && (t == column.String || t.Numeric() || t == column.Timestamp):
-			s.number(v)
+			if !s.number(v, t) {
+				return nil, false
+			}
 			s.parse = true
 		case v.Type == column.Timestamp && (t.Numeric() || t == column.Timestamp):
-			s.number(column.IntValue(column.Bigint, v.Int))
+			s.number(column.IntValue(column.Bigint, v.Int), t)
 		default:
 			return nil, false
 		}
@@ -106,21 +117,28 @@ func newElements(t column.Type, list []Node) (s *elements, ok bool) {
 	return s, t == column.String || t.Numeric() || t == column.Timestamp
 }
 
-func (s *elements) number(v column.Value) {
-	const edge = 1 << 63
-	switch f := v.Number(); {
-	case f != f:
+// number takes a number to look up values of type t by; it is false for one that only comparisons can tell from others. Only decimals have more digits than doubles.
+func (s *elements) number(v column.Value, t column.Type) bool {
+	f := v.Number()
+	_, beyond := v.Decimal()
+	beyond = beyond && t == column.Decimal
+	if f != f {
+		return true
+	}
+	if !beyond {
+		s.numbers[f] = struct{}{}
+	}
+	switch {
 	case v.Whole:
 		s.wholes[v.Int] = struct{}{}
-		if float64(v.Int) < edge && int64(float64(v.Int)) == v.Int {
-			s.numbers[f] = struct{}{}
-		}
+	case beyond:
+		return false
 	default:
-		s.numbers[f] = struct{}{}
-		if f >= -edge && f < edge && float64(int64(f)) == f {
-			s.wholes[int64(f)] = struct{}{}
+		if n, err := strconv.ParseInt(v.Format(), 10, 64); err == nil {
+			s.wholes[n] = struct{}{}
 		}
 	}
+	return true
 }
 
 func (s *elements) hasText(text string) bool {
@@ -172,6 +190,15 @@ func (n *inConstants) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 				n.out.makeNulls(rows)[i] = true
 			}
 		}
+		for _, d := range x.Exact {
+			if i := int(d.Index); i < rows {
+				whole, ok := wholeOf(d.Decimal)
+				if ok {
+					_, ok = s.wholes[whole]
+				}
+				dst[i] = bit(ok)
+			}
+		}
 	default:
 		for i, whole := range x.Ints[:rows] {
 			_, ok := s.wholes[whole]
@@ -180,6 +207,12 @@ func (n *inConstants) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 	}
 	n.out.unite(rows, cut(x.Nulls, rows))
 	return &n.out.v, nil
+}
+
+// wholeOf returns a decimal as a whole number; ok is false where it is none.
+func wholeOf(d core.Decimal) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(calc.AppendDecimal(nil, d.Significand, d.Exponent)), 10, 64)
+	return n, err == nil
 }
 
 // inSet is x IN a set of texts that the database knows.

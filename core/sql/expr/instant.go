@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
@@ -49,7 +50,13 @@ func Literal(l *ast.Literal) Node {
 	case ast.String:
 		v = column.TextValue(l.Text)
 	}
-	return &constant{kind: v.Type, value: v, at: &l.Start}
+	c := &constant{kind: v.Type, value: v, at: &l.Start}
+	if l.Kind == ast.Number {
+		if _, ok := column.ParseValue(l.Written).Decimal(); ok {
+			c.digits = l.Written
+		}
+	}
+	return c
 }
 
 // instant is a date argument as Unix milliseconds.
@@ -135,7 +142,7 @@ func (n *instant) single(env *Env, v column.Value) (t int64, ok bool, err error)
 		return v.Int, true, nil
 	}
 	f := v.Number()
-	return saturated(f), f == f, nil
+	return calc.Saturated(f), f == f, nil
 }
 
 // calendar is a keyword such as current_day.

@@ -17,12 +17,12 @@ func mathFunctions() map[string]definition {
 			return scalar{kind: column.Double, flags: volatile, make: randomKernel}.node(), nil
 		}},
 		"mod":   {2, 2, binary(modulo)},
-		"power": {2, 2, binary(power)},
-		"log":   {2, 2, binary(logarithm)},
+		"power": {2, 2, binary(calc.Power)},
+		"log":   {2, 2, binary(calc.Logarithm)},
 		"round": {1, 2, round},
 	}
 	for name, f := range map[string]func(float64) float64{
-		"abs": math.Abs, "ceil": math.Ceil, "floor": math.Floor, "exp": math.Exp, "sqrt": math.Sqrt, "ln": math.Log, "degrees": degrees, "radians": radians,
+		"abs": math.Abs, "ceil": math.Ceil, "floor": math.Floor, "exp": calc.Exp, "sqrt": math.Sqrt, "ln": calc.Log, "degrees": degrees, "radians": radians,
 		"sin": sin, "cos": cos, "tan": tan, "cot": cot, "asin": asin, "acos": acos, "atan": atan,
 	} {
 		all[name] = definition{1, 1, unary(f)}

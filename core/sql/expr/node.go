@@ -125,7 +125,9 @@ type constant struct {
 	kind  column.Type
 	value column.Value
 	at    *ast.Start // where it is written; nil = not known
-	out   column.Vector
+	// digits are those of a literal whose double does not give them back: comparisons look at them.
+	digits string
+	out    column.Vector
 }
 
 // Const is the same value in every row.
@@ -135,9 +137,11 @@ func Const(v column.Value) Node { return &constant{kind: v.Type, value: v} }
 func Placeholder() Node { return &constant{kind: column.Object} }
 
 func (n *constant) Type() column.Type { return n.kind }
-func (n *constant) Clone() Node       { return &constant{kind: n.kind, value: n.value, at: n.at} }
-func (n *constant) operands() []Node  { return nil }
-func (n *constant) own() trait        { return 0 }
+func (n *constant) Clone() Node {
+	return &constant{kind: n.kind, value: n.value, at: n.at, digits: n.digits}
+}
+func (n *constant) operands() []Node { return nil }
+func (n *constant) own() trait       { return 0 }
 
 func (n *constant) Eval(_ *Env, in *column.Batch) (*column.Vector, error) {
 	if n.out.Len == 0 {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -26,8 +27,15 @@ func textFunctions() map[string]definition {
 		"substr": {2, 3, func(c *call) (Node, error) {
 			return scalar{kind: column.String, args: c.args, make: substrKernel}.node(), nil
 		}},
+		TagsObject: {2, -1, func(c *call) (Node, error) {
+			return scalar{kind: column.String, args: c.args, lenient: ^uint(0), make: tagsKernel}.node(), nil
+		}},
 	}
 }
+
+// TagsObject is the function that makes a JSON object of tags: its arguments are names and values by turns, sorted by name. A tag without a value, NULL, is left out;
+// without any the result is NULL. No statement can name it.
+const TagsObject = "tags object"
 
 // capitals are the letters whose capitals are several.
 var capitals = strings.NewReplacer("ß", "SS", "ŉ", "ʼN", "ǰ", "J̌", "ﬀ", "FF", "ﬁ", "FI", "ﬂ", "FL", "ﬃ", "FFI", "ﬄ", "FFL", "ﬅ", "ST", "ﬆ", "ST")
@@ -102,6 +110,41 @@ func concatKernel() kernel {
 		for i, end := range ends {
 			dst[i] = all[from:end]
 			from = end
+		}
+		return nil
+	}
+}
+
+// tagsKernel makes JSON objects.
+func tagsKernel() kernel {
+	var room growth
+	return func(env *Env, args []*column.Vector, rows int, out *result) error {
+		dst := out.makeStrings(rows)
+		var b strings.Builder
+		to := json.NewEncoder(&b)
+		to.SetEscapeHTML(false)
+		size := int64(0)
+		for i := range dst {
+			tags := map[string]string{} // the encoder sorts it
+			for k := 0; k+1 < len(args); k += 2 {
+				if text, ok := args[k+1].AsText(i); ok {
+					name, _ := args[k].AsText(i)
+					tags[name] = text
+				}
+			}
+			if dst[i] = ""; len(tags) == 0 {
+				out.makeNulls(rows)[i] = true
+				continue
+			}
+			b.Reset()
+			if err := to.Encode(tags); err != nil {
+				return err
+			}
+			dst[i] = strings.TrimSuffix(b.String(), "\n")
+			size += int64(len(dst[i]))
+			if err := room.to(env, size); err != nil {
+				return err
+			}
 		}
 		return nil
 	}

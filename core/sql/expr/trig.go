@@ -4,10 +4,14 @@ import (
 	"math"
 	"math/big"
 	"sync"
+
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
-// The functions of angles are computed as in the mathematical library of FreeBSD (msun, Copyright 1993 Sun Microsystems), whose polynomials these are: their
-// errors are below one unit in the last place. Those of package math are larger, above all where a multiple of pi must be taken off the argument.
+// The functions of angles are computed as in the mathematical library of FreeBSD (msun, Copyright 1993 Sun Microsystems: "Permission to use, copy, modify, and
+// distribute this software is freely granted, provided that this notice is preserved."), whose polynomials these are: their errors are below one unit in the last
+// place. Those of package math are larger, above all where a multiple of pi must be taken off the argument. That holds as long as each product is rounded, and so
+// is the same on all processors: products stand in conversions, which no processor may fuse with an addition.
 
 // angle is what is left of an argument beyond quadrant quarter turns: high + low, at most pi/4 in magnitude.
 type angle struct {
@@ -35,7 +39,7 @@ func reduce(x float64) angle {
 	case math.Abs(turns) > mediumTurn:
 		return reduceLarge(x)
 	}
-	high, low := x-turns*halfPi1, 0.0 // exact
+	high, low := x-float64(turns*halfPi1), 0.0 // exact
 	for _, piece := range [...]float64{turns * halfPi2, turns * halfPi3, turns * halfPi4} {
 		sum, rest := twoSum(high, -piece)
 		high, low = twoSum(sum, rest+low)
@@ -91,23 +95,29 @@ func reduceLarge(x float64) angle {
 	return angle{int(new(big.Int).And(turns, big.NewInt(3)).Int64()), high, low}
 }
 
+// The polynomials of sine and cosine.
+var (
+	sineTerms  = [...]float64{8.33333333332248946124e-03, -1.98412698298579493134e-04, 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10}
+	cosineLow  = [...]float64{4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05}
+	cosineHigh = [...]float64{-2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11}
+)
+
 // sine and cosine of an angle within pi/4.
 func (a angle) sine() float64 {
 	x, y := a.high, a.low
 	z := x * x
-	v := z * x
-	r := 8.33333333332248946124e-03 + z*(-1.98412698298579493134e-04+z*(2.75573137070700676789e-06+z*(-2.50507602534068634195e-08+z*1.58969099521155010221e-10)))
-	return x - ((z*(0.5*y-v*r) - y) - v*-1.66666666666666324348e-01)
+	v := float64(z * x)
+	r := calc.Horner(z, sineTerms[:])
+	return x - ((float64(z*(float64(0.5*y)-float64(v*r))) - y) - float64(v*-1.66666666666666324348e-01))
 }
 
 func (a angle) cosine() float64 {
 	x, y := a.high, a.low
 	z := x * x
-	r := z*(4.16666666666666019037e-02+z*(-1.38888888888741095749e-03+z*2.48015872894767294178e-05)) +
-		z*z*z*z*(-2.75573143513906633035e-07+z*(2.08757232129817482790e-09+z*-1.13596475577881948265e-11))
-	half := 0.5 * z
+	r := float64(z*calc.Horner(z, cosineLow[:])) + float64(z*z*z*z*calc.Horner(z, cosineHigh[:]))
+	half := float64(0.5 * z)
 	w := 1 - half
-	return w + (((1 - w) - half) + (z*r - x*y))
+	return w + (((1 - w) - half) + (float64(z*r) - float64(x*y)))
 }
 
 func sin(x float64) float64 {
@@ -155,14 +165,6 @@ var (
 
 const tangentFirst = 3.33333333333334091986e-01
 
-// horner evaluates a polynomial, the constant term first.
-func horner(x float64, terms []float64) (sum float64) {
-	for i := len(terms) - 1; i >= 0; i-- {
-		sum = terms[i] + x*sum
-	}
-	return sum
-}
-
 // tangent of an angle within pi/4, or minus its inverse, the tangent a quarter turn on.
 func (a angle) tangent(inverse bool) float64 {
 	x, y := a.high, a.low
@@ -176,8 +178,8 @@ func (a angle) tangent(inverse bool) float64 {
 	}
 	z := x * x
 	w := z * z
-	r, v, s := horner(w, tangentOdd[:]), z*horner(w, tangentEven[:]), z*x
-	r = y + z*(s*(r+v)+y) + tangentFirst*s
+	r, v, s := calc.Horner(w, tangentOdd[:]), float64(z*calc.Horner(w, tangentEven[:])), float64(z*x)
+	r = y + float64(z*(float64(s*(r+v))+y)) + float64(tangentFirst*s)
 	w = x + r
 	switch {
 	case big:
@@ -185,7 +187,7 @@ func (a angle) tangent(inverse bool) float64 {
 		if inverse {
 			sign = -1
 		}
-		t := sign - 2*(x-(w*w/(w+sign)-r))
+		t := sign - float64(2*(x-(w*w/(w+sign)-r)))
 		if negative {
 			return -t
 		}
@@ -198,17 +200,20 @@ func (a angle) tangent(inverse bool) float64 {
 	v = r - (z - x)
 	quotient := -1 / w
 	t := upperHalf(quotient)
-	return t + quotient*((1+t*z)+t*v)
+	return t + float64(quotient*((1+float64(t*z))+float64(t*v)))
 }
 
 func upperHalf(x float64) float64 { return math.Float64frombits(math.Float64bits(x) &^ (1<<32 - 1)) }
 
+var (
+	arcAbove = [...]float64{1.66666666666666657415e-01, -3.25565818622400915405e-01, 2.01212532134862925881e-01, -4.00555345006794114027e-02, 7.91534994289814532176e-04,
+		3.47933107596021167570e-05}
+	arcBelow = [...]float64{1, -2.40339491173441421878e+00, 2.02094576023350569471e+00, -6.88283971605453293030e-01, 7.70381505559019352791e-02}
+)
+
 // arcRatio is the rational function of arcsine and arccosine: (asin(x)-x)/x^3 of z = x^2.
 func arcRatio(z float64) float64 {
-	p := z * (1.66666666666666657415e-01 + z*(-3.25565818622400915405e-01+z*(2.01212532134862925881e-01+z*(-4.00555345006794114027e-02+
-		z*(7.91534994289814532176e-04+z*3.47933107596021167570e-05)))))
-	q := 1 + z*(-2.40339491173441421878e+00+z*(2.02094576023350569471e+00+z*(-6.88283971605453293030e-01+z*7.70381505559019352791e-02)))
-	return p / q
+	return z * calc.Horner(z, arcAbove[:]) / calc.Horner(z, arcBelow[:])
 }
 
 const (
@@ -224,17 +229,17 @@ func asin(x float64) float64 {
 	case a == 1:
 		return x * halfPiHigh
 	case a < 0.5:
-		return x + x*arcRatio(x*x)
+		return x + float64(x*arcRatio(x*x))
 	}
-	z := (1 - a) / 2
+	z := float64((1 - a) / 2)
 	r, s := arcRatio(z), math.Sqrt(z)
 	var t float64
 	if a >= 0.975 {
-		t = halfPiHigh - (2*(s+s*r) - halfPiLow)
+		t = halfPiHigh - (float64(2*(s+float64(s*r))) - halfPiLow)
 	} else {
 		w := upperHalf(s)
-		c := (z - w*w) / (s + w)
-		t = quarterPi - ((2*s*r - (halfPiLow - 2*c)) - (quarterPi - 2*w))
+		c := (z - float64(w*w)) / (s + w)
+		t = quarterPi - ((float64(2*s*r) - (halfPiLow - float64(2*c))) - (quarterPi - float64(2*w)))
 	}
 	return math.Copysign(t, x)
 }
@@ -248,17 +253,17 @@ func acos(x float64) float64 {
 	case x == -1:
 		return math.Pi
 	case math.Abs(x) < 0.5:
-		return halfPiHigh - (x - (halfPiLow - x*arcRatio(x*x)))
+		return halfPiHigh - (x - (halfPiLow - float64(x*arcRatio(x*x))))
 	case x < 0:
 		z := (1 + x) / 2
 		s := math.Sqrt(z)
-		return math.Pi - 2*(s+(arcRatio(z)*s-halfPiLow))
+		return math.Pi - float64(2*(s+(float64(arcRatio(z)*s)-halfPiLow)))
 	}
-	z := (1 - x) / 2
+	z := float64((1 - x) / 2)
 	s := math.Sqrt(z)
 	d := upperHalf(s)
-	c := (z - d*d) / (s + d)
-	return 2 * (d + (arcRatio(z)*s + c))
+	c := (z - float64(d*d)) / (s + d)
+	return 2 * (d + (float64(arcRatio(z)*s) + c))
 }
 
 // Angles that arctangents are taken from, high and low part, and where the next one begins.
@@ -266,6 +271,13 @@ var arcs = [...]struct{ high, low, until float64 }{
 	{0, 0, 7.0 / 16}, {4.63647609000806093515e-01, 2.26987774529616870924e-17, 11.0 / 16}, {quarterPi, 3.06161699786838301793e-17, 19.0 / 16},
 	{9.82793723247329054082e-01, 1.39033110312309984516e-17, 39.0 / 16}, {halfPiHigh, halfPiLow, math.Inf(1)},
 }
+
+// The polynomial of the arctangent, terms of even and odd powers of its square.
+var (
+	atanOdd = [...]float64{3.33333333333329318027e-01, 1.42857142725034663711e-01, 9.09088713343650656196e-02, 6.66107313738753120669e-02, 4.97687799461593236017e-02,
+		1.62858201153657823623e-02}
+	atanEven = [...]float64{-1.99999999998764832476e-01, -1.11111104054623557880e-01, -7.69187620504482999495e-02, -5.83357013379057348645e-02, -3.65315727442169155270e-02}
+)
 
 func atan(x float64) float64 {
 	a := math.Abs(x)
@@ -279,21 +291,19 @@ func atan(x float64) float64 {
 	t := a
 	switch i {
 	case 1:
-		t = (2*a - 1) / (2 + a)
+		t = (float64(2*a) - 1) / (2 + a)
 	case 2:
 		t = (a - 1) / (a + 1)
 	case 3:
-		t = (a - 1.5) / (1 + 1.5*a)
+		t = (a - 1.5) / (1 + float64(1.5*a))
 	case 4:
 		t = -1 / a
 	}
 	z := t * t
 	w := z * z
-	s1 := z * (3.33333333333329318027e-01 + w*(1.42857142725034663711e-01+w*(9.09088713343650656196e-02+w*(6.66107313738753120669e-02+
-		w*(4.97687799461593236017e-02+w*1.62858201153657823623e-02)))))
-	s2 := w * (-1.99999999998764832476e-01 + w*(-1.11111104054623557880e-01+w*(-7.69187620504482999495e-02+w*(-5.83357013379057348645e-02+w*-3.65315727442169155270e-02))))
+	over := float64(t * (float64(z*calc.Horner(w, atanOdd[:])) + float64(w*calc.Horner(w, atanEven[:]))))
 	if i == 0 {
-		return math.Copysign(t-t*(s1+s2), x)
+		return math.Copysign(t-over, x)
 	}
-	return math.Copysign(arcs[i].high-((t*(s1+s2)-arcs[i].low)-t), x)
+	return math.Copysign(arcs[i].high-((over-arcs[i].low)-t), x)
 }

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/tidemark-db/tidemark/core/calc"
 )
 
 // bigSin computes sine and cosine with 400 bits: the argument less its multiple of pi/2, halved ten times, the series, and the doubling formulas.
@@ -101,7 +103,7 @@ func TestPowersAreAccurate(t *testing.T) {
 		for range n {
 			want.Mul(want, new(big.Float).SetPrec(2000).SetFloat64(x))
 		}
-		neighbour(t, "power", x, power(x, float64(n)), want)
-		neighbour(t, "inverse power", x, power(x, -float64(n)), new(big.Float).SetPrec(2000).Quo(big.NewFloat(1), want))
+		neighbour(t, "power", x, calc.Power(x, float64(n)), want)
+		neighbour(t, "inverse power", x, calc.Power(x, -float64(n)), new(big.Float).SetPrec(2000).Quo(big.NewFloat(1), want))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
@@ -168,7 +169,7 @@ func moveDays(c *call, counts func(*dates.Calendar, dates.Date) bool) Node {
 
 // moved returns by how many days n days that count move from a day; ok is false when there is no such day.
 func moved(k *dates.Calendar, from dates.Date, n float64, counts func(*dates.Calendar, dates.Date) bool) (days int64, ok bool) {
-	left := saturated(math.Abs(n))
+	left := calc.Saturated(math.Abs(n))
 	if n != n || left == 0 {
 		return 0, n == n && counts(k, from)
 	}

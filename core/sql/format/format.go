@@ -18,6 +18,8 @@ type Options struct {
 	JSON   bool // elements of a JSON array, each an array of cells; otherwise CSV: texts and timestamps in quotes, NULL as nothing
 	Millis bool // timestamps are Unix milliseconds
 	Width  int  // columns of a row; those behind them are not shown
+	// Fraction are the columns whose whole numbers have a fraction in JSON, 1.0; nil for none.
+	Fraction []bool
 }
 
 // Rows appends rows. It belongs to one goroutine.
@@ -67,8 +69,11 @@ func (r *Rows) Append(dst []byte, b *column.Batch, from, to int) []byte {
 // prepare chooses how the cells of each column are written. The text of a constant is made once a batch.
 func (r *Rows) prepare(columns []*column.Vector) {
 	r.writers, r.once = r.writers[:0], r.once[:0]
-	for _, v := range columns {
+	for j, v := range columns {
 		write := r.writer(v)
+		if r.JSON && j < len(r.Fraction) && r.Fraction[j] {
+			write = withFraction(write)
+		}
 		if v.Const {
 			begin := len(r.once)
 			r.once = write(r.once, 0)
@@ -89,6 +94,20 @@ func (r *Rows) writer(v *column.Vector) func(dst []byte, i int) []byte {
 			return r.null(dst)
 		}
 		return write(dst, i)
+	}
+}
+
+// withFraction adds a fraction to whole numbers.
+func withFraction(write func(dst []byte, i int) []byte) func(dst []byte, i int) []byte {
+	return func(dst []byte, i int) []byte {
+		begin := len(dst)
+		dst = write(dst, i)
+		for _, c := range dst[begin:] {
+			if c != '-' && (c < '0' || c > '9') {
+				return dst // null, a word in quotes, or it has one
+			}
+		}
+		return append(dst, ".0"...)
 	}
 }
 

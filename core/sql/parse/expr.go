@@ -48,6 +48,7 @@ func (p *parser) chain(op string, one func() ast.Expr) ast.Expr {
 		all = append(all, operand{at, one()})
 		height = max(height, p.height)
 	}
+	p.nodes += len(all) - 2 // grow counts one
 	p.grow(height + bits.Len(uint(len(all)-1)) - 1)
 	return balanced(op, all)
 }
@@ -183,6 +184,10 @@ func (p *parser) exprs() []ast.Expr {
 	all := list(p, func() ast.Expr {
 		e := p.expr()
 		height = max(height, p.height)
+		if _, ok := e.(*ast.Literal); ok {
+			p.leaves--
+			p.items++
+		}
 		return e
 	})
 	p.height = height
@@ -268,6 +273,7 @@ func smallest(e ast.Expr, sign string) *ast.Literal {
 
 func (p *parser) primary() ast.Expr {
 	p.height = 1
+	p.leaves++
 	at := p.at()
 	switch {
 	case p.tok.kind == text:

@@ -37,17 +37,46 @@ const (
 	maxQuote = 2000
 )
 
+// What a statement costs, in bytes, once it is bound: of hostile statements of a megabyte the estimate is between the memory that they take and three times as much.
+const (
+	treeCost = 128 // of a token: the nodes of this package, less than one for each token
+	leafCost = 300 // of a literal or a name, beside: the nodes that are computed, and what is noted of them while they are bound
+	nodeCost = 700 // of an operator, a call or a predicate, likewise
+	itemCost = 64  // of a literal in the list of an IN, which becomes an entry of a set
+	costStep = 64 << 10
+)
+
 // Parse reads one statement. Errors are *ast.Error.
-func Parse(src string) (ast.Statement, error) {
-	p := &parser{lex: lexer{src: cutSemicolon(src), line: 1}}
+func Parse(src string) (ast.Statement, error) { return Within(src, func(int64) error { return nil }) }
+
+// Within is Parse where there may not be room for the statement: room is asked for so many bytes more, again and again while the tree grows, and its error ends the reading. What it granted
+// is about what the tree and the plan that is made of it take.
+func Within(src string, room func(bytes int64) error) (ast.Statement, error) {
+	p := &parser{lex: lexer{src: cutSemicolon(src), line: 1}, room: room}
 	p.tok = p.lex.next()
 	p.clause = p.tok.from
 	stmt := p.statement()
 	p.finish()
+	p.settle()
 	if p.err != nil {
 		return nil, p.err
 	}
 	return stmt, nil
+}
+
+// settle asks for the room of what was read since the last time.
+func (p *parser) settle() {
+	if p.err != nil {
+		return
+	}
+	n := int64(p.tokens*treeCost+p.leaves*leafCost+p.nodes*nodeCost+p.items*itemCost) - p.granted
+	if n <= 0 {
+		return
+	}
+	p.granted += n
+	if err := p.room(n); err != nil {
+		p.fail(err)
+	}
 }
 
 // cutSemicolon cuts off one semicolon at the end, with the blanks behind it.
@@ -69,6 +98,10 @@ type parser struct {
 	err    error
 	depth  int // nested constructs that are open
 	height int // of the tree of the expression read last
+
+	room                         func(bytes int64) error
+	tokens, leaves, nodes, items int   // read so far; items are not leaves
+	granted                      int64 // bytes
 }
 
 // next moves on by one token.
@@ -77,6 +110,15 @@ func (p *parser) next() {
 		return
 	}
 	p.behind = p.tok.to
+	if p.tok.kind != symbol {
+		p.tokens++
+	}
+	if p.tokens%(costStep/treeCost) == 0 {
+		p.settle()
+		if p.err != nil {
+			return
+		}
+	}
 	if p.first == len(p.ahead) {
 		p.tok = p.lex.next()
 		return
@@ -167,6 +209,7 @@ func (p *parser) enter() bool {
 
 // grow says how high the tree below a node is that is being built; the node itself adds one.
 func (p *parser) grow(below int) {
+	p.nodes++
 	if p.height = below + 1; p.height > maxHeight {
 		p.syntax("more than %d operators in a row", maxHeight)
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"slices"
 
-	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
@@ -277,21 +276,8 @@ func (a *assembly) records(i int) (Operator, error) {
 	if len(a.stmt.LastTime) > 0 {
 		return nil, a.stmt.LastTime[0].Errorf("LAST_TIME does not apply to table '%s'", t.name)
 	}
-	op := &Table{Kind: string(t.kind), Scope: a.Scope, Range: core.AllTime}
-	switch n := len(t.intervals); {
-	case n == 0:
-		op.Range = core.Range{}
-	default:
-		op.Range = core.Range{Start: t.intervals[0].Start, End: t.intervals[n-1].End}
-	}
-	named := SourceEntity
-	if t.kind == metricTable {
-		named = SourceMetric
-	}
-	op.Names = a.exact(t.filter, func(r ref) bool { return r.source.Kind == named }, lower)
-	if t.kind == messageTable || t.kind == propertyTable {
-		op.Types = a.exact(t.filter, func(r ref) bool { return r.source.Kind == SourceRecord && r.source.Name == "type" }, func(s string) string { return s })
-	}
+	op := &Table{Kind: string(t.kind), Scope: a.Scope}
+	a.selects(op, t)
 	sc := &scope{assembly: a, table: i, number: -1}
 	var err error
 	op.Filter, err = sc.conditions(t.filter)
@@ -300,7 +286,7 @@ func (a *assembly) records(i int) (Operator, error) {
 }
 
 // exact returns the texts that some column must be equal to one of; nil = any.
-func (a *assembly) exact(terms []ast.Expr, is func(ref) bool, form func(string) string) []string {
+func (b *binder) exact(terms []ast.Expr, is func(ref) bool, form func(string) string) []string {
 	for _, term := range terms {
 		var x ast.Expr
 		var list []ast.Expr
@@ -320,7 +306,7 @@ func (a *assembly) exact(terms []ast.Expr, is func(ref) bool, form func(string) 
 		if !ok {
 			continue
 		}
-		if r, ok := a.resolve(name); !ok || !is(r) {
+		if r, ok := b.resolve(name); !ok || !is(r) {
 			continue
 		}
 		if texts, ok := textsOf(list); ok {

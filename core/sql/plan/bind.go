@@ -18,7 +18,8 @@ type Options struct {
 	Catalog  core.Catalog
 	Reader   core.Reader
 	Metadata core.Metadata
-	Scope    core.Scope // what the caller may read; it goes into every operator that reads
+	Alerts   core.OpenAlerts // optional: that are open
+	Scope    core.Scope      // what the caller may read; it goes into every operator that reads
 	Env      *expr.Env
 
 	EncodeTags bool // columns of the result that are whole tag sets are JSON objects
@@ -254,7 +255,7 @@ func (b *binder) settle() (*Query, error) {
 func (b *binder) widths() int {
 	sum := b.layout.size()
 	for _, t := range b.tables {
-		sum += len(t.columns)
+		sum += t.width()
 	}
 	return sum
 }

@@ -136,12 +136,12 @@ func (b *binder) list(s *ast.Star, table int, of string) ([]*item, error) {
 		names = t.view.under(of)
 	case of == "tags" && t.kind == seriesTable:
 		return b.tagList(s, table, prefix)
-	case of == "metric.tags", of == "tags" && t.kind == metricTable:
+	case of == "metric.tags" && t.kind == seriesTable, strings.HasSuffix(of, "tags") && t.kind == metricTable:
 		names, err = b.metricTags(t)
-	case of == "entity.tags", of == "tags" && t.kind == entityTable:
+	case of == "entity.tags" && t.kind != metricTable, of == "tags" && t.kind == entityTable:
 		names, err = b.entityTags(table)
 	default:
-		err = s.Errorf("%s cannot be expanded: name its columns", lists[of])
+		names, err = b.recordNames(s, table, of)
 	}
 	if err != nil {
 		return nil, err
@@ -398,15 +398,20 @@ func (b *binder) entityTags(table int) ([]string, error) {
 		}
 	}
 	seen := map[string]bool{}
+	once := func(k core.SeriesKey) {
+		if !seen[k.Entity] {
+			entity := strings.Clone(k.Entity)
+			seen[entity] = true
+			add(entity)
+		}
+	}
 	for _, metric := range t.metrics {
-		err := b.series(table, metric, func(k core.SeriesKey) {
-			if !seen[k.Entity] {
-				entity := strings.Clone(k.Entity)
-				seen[entity] = true
-				add(entity)
-			}
-		})
-		if err != nil {
+		if err := b.series(table, metric, once); err != nil {
+			return nil, err
+		}
+	}
+	if t.kind != seriesTable && t.kind != entityTable {
+		if err := b.records(table, func(n record) { once(n.SeriesKey) }); err != nil {
 			return nil, err
 		}
 	}

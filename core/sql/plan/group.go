@@ -181,9 +181,10 @@ func (g *groups) depends(r ref) bool {
 		switch of := k.ref.source; {
 		case s.ofEntity() && of.Kind == SourceEntity && g.sameEntity(k.ref.table, r.table),
 			s.ofMetric() && of.Kind == SourceMetric && k.ref.table == r.table,
-			s.ofTags() && (of.Kind == SourceTags || of.Kind == SourceTagsJSON) && g.sameTags(k.ref.table, r.table),
-			s.Kind == SourceEntityTag && of.Kind == SourceEntityTags && k.ref.table == r.table,
-			s.Kind == SourceMetricTag && of.Kind == SourceMetricTags && k.ref.table == r.table:
+			s.ofTags() && (s.Kind != SourceTagsJSON || s.Name == "") && (of.Kind == SourceTags || of.Kind == SourceTagsJSON) && g.sameTags(k.ref.table, r.table),
+			s.Kind == SourceTagsJSON && of.Kind == sourceViewed && s.Name == of.Name && k.ref.table == r.table,
+			(s.Kind == SourceEntityTag || s.Kind == SourceEntityTagsJSON) && of.Kind == SourceEntityTags && k.ref.table == r.table,
+			(s.Kind == SourceMetricTag || s.Kind == SourceMetricTagsJSON) && of.Kind == SourceMetricTags && k.ref.table == r.table:
 			return true
 		}
 	}

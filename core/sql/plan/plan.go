@@ -10,7 +10,7 @@
 //	view.go        inline views, which can be asked for columns that follow from theirs
 //	names.go       names: columns, aliases, and what is said of unknown ones (hint.go)
 //	rewrite.go     expressions in canonical names, which are compared by their text
-//	expand.go      *, tags.* and the like
+//	expand.go      *, tags.* and the like; of messages, properties and alerts in records.go
 //	where.go       WHERE: where each term is checked
 //	intervals.go   the times that it selects
 //	selection.go   the metrics that it selects
@@ -51,6 +51,7 @@ type Column struct {
 	Property string      // propertyUrl; "" for none
 	About    string      // dc:description; "" for none
 	Unknown  bool        // the data type is not known at all: null in the metadata
+	Fraction bool        // JSON shows whole numbers with a fraction, 1.0
 }
 
 // Operator is one of the structs below.

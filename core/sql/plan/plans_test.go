@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 		`SELECT name FROM atsd_entity WITH time > last_time`,
 		`SELECT a.name FROM atsd_entity a JOIN flow f`,
 		`SELECT entity FROM flow WHERE value = ?`,
-		`SELECT tags.* FROM atsd_message`,
+		`SELECT key.* FROM atsd_message`,
 		`SELECT value FROM flow WITH INTERPOLATE(1 HOUR, LINEAR, INNER, TRUE)`,
 		`SELECT entity FROM flow HAVING entity = 'a'`,
 		`SELECT entity, count(*) FROM flow GROUP BY entity HAVING count(*)`,

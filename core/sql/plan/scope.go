@@ -215,15 +215,24 @@ func (sc *scope) stored(e ast.Expr, n expr.Node) (expr.Node, error) {
 	return expr.Call("lower", []expr.Node{n}, e.At())
 }
 
-// logical binds AND and OR. whole is the outermost of the operators that e is connected by: the inner nodes of a chain are no expressions of the statement.
+// logical binds AND and OR. whole is the chain of equal operators that e belongs to: the inner nodes of a chain are no expressions of the statement.
 func (sc *scope) logical(e *ast.Binary, whole ast.Expr) (expr.Node, error) {
 	var sides [2]expr.Node
 	for i, side := range []ast.Expr{e.L, e.R} {
 		var err error
 		if inner, ok := side.(*ast.Binary); ok && (inner.Op == "and" || inner.Op == "or") {
-			sides[i], err = sc.logical(inner, whole)
+			of := whole
+			if inner.Op != e.Op || inner.Parens > 0 {
+				of = inner
+			}
+			sides[i], err = sc.logical(inner, of)
 		} else if sides[i], err = sc.bind(side); err == nil && !isBoolean(sides[i]) {
-			err = whole.At().Errorf("Invalid expression: '%s'", sc.text(whole))
+			written := sc.asWritten(whole)
+			if b, ok := written.(*ast.Binary); ok && b.Parens > 0 {
+				bare := *b
+				bare.Parens, written = 0, &bare
+			}
+			err = whole.At().Errorf("Invalid expression: '%s'", ast.Text(written))
 		}
 		if err != nil {
 			return nil, err

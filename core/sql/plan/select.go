@@ -177,10 +177,8 @@ func (a *assembly) selected(op Operator, under *scope) (*Query, error) {
 
 // item binds one item of the SELECT list.
 func (sc *scope) item(it *item) (expr.Node, error) {
-	if n, ok := it.expr.(*ast.Name); ok && sc.encodes(it) {
-		r, _ := sc.resolve(n)
-		r.source.Kind = jsonKinds[r.source.Kind]
-		return sc.bind(sc.nameOf(r, n.Start))
+	if sc.encodes(it) {
+		return sc.bind(sc.encodedSet(it.expr))
 	}
 	return sc.bind(it.expr)
 }
@@ -190,12 +188,8 @@ var jsonKinds = map[SourceKind]SourceKind{SourceTags: SourceTagsJSON, SourceEnti
 
 // encodes reports whether an item is a whole tag set that is wanted as JSON.
 func (b *binder) encodes(it *item) bool {
-	n, ok := it.expr.(*ast.Name)
-	if !ok || !b.EncodeTags || b.inner {
-		return false
-	}
-	r, ok := b.resolve(n)
-	return ok && r.table >= 0 && b.tables[r.table].kind != viewTable && jsonKinds[r.source.Kind] != 0
+	_, ok := it.expr.(*ast.Name)
+	return ok && b.EncodeTags && !b.inner && b.encodedSet(it.expr) != nil
 }
 
 // order binds ORDER BY. Keys refer to the columns of the projection, which gets those that are not selected.
@@ -408,7 +402,18 @@ func (a *assembly) describe(it *item, n expr.Node) Column {
 		c.About = "Sample time in ISO8601 format"
 	}
 	c.Unknown = n.Type() == column.Null && c.Property == "atsd:value"
+	c.Fraction = a.sumOfComputed(it.expr)
 	return c
+}
+
+// sumOfComputed reports whether an expression is SUM of numbers that were computed as doubles.
+func (a *assembly) sumOfComputed(e ast.Expr) bool {
+	call, ok := e.(*ast.Call)
+	if !ok || call.Name != "sum" || len(call.Args) != 1 {
+		return false
+	}
+	n, err := (&scope{assembly: a, table: joined, number: -1}).bind(call.Args[0])
+	return err == nil && n.Type() == column.Double && expr.Computed(n)
 }
 
 // metricOf is the metric that an expression is computed from, "" for none or several.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
+	"github.com/tidemark-db/tidemark/core/sql/expr"
 )
 
 // view is an inline view as a table. It can be asked for more than it selects: where it has the column tags, outer queries may name tags.x, and the view gets that
@@ -129,6 +130,16 @@ func (v *view) place(s Source) (int, error) {
 		if i := v.timeColumn(); i >= 0 {
 			return i, nil
 		}
+	case SourceTagsJSON, SourceEntityTagsJSON, SourceMetricTagsJSON:
+		i, err := strconv.Atoi(s.Name)
+		if s.Name == "" {
+			i, err = v.place(Source{Kind: setOf(s.Kind)})
+		}
+		if err == nil {
+			if i = v.encoded(i); i >= 0 {
+				return i, nil
+			}
+		}
 	default:
 		label := lower(sourceText(s))
 		if v.labelled(label) >= 0 || v.request(label) {
@@ -154,13 +165,22 @@ func (v *view) request(paths ...string) bool {
 		}
 		more = append(more, it)
 	}
-	v.inner.items = more
+	if v.widen(more) {
+		return true
+	}
+	for _, path := range paths {
+		v.refused[path] = true
+	}
+	return false
+}
+
+// widen gives the view other columns, which begin with those that it has, and reports whether it can have them.
+func (v *view) widen(items []*item) bool {
+	own := v.inner.items
+	v.inner.items = items
 	q, err := v.inner.settle()
 	if err != nil {
 		v.inner.items = own
-		for _, path := range paths {
-			v.refused[path] = true
-		}
 		return false
 	}
 	v.query = q
@@ -224,17 +244,12 @@ func (v *view) allTags() ast.Expr {
 		}
 	}
 	at := v.stmt.Start
-	values := map[string]ast.Expr{}
-	for i, c := range v.query.Columns[:v.visible] {
-		if name, ok := strings.CutPrefix(lower(c.Label), "tags."); ok && v.inner.items[i].ast != nil {
-			values[name] = v.inner.items[i].ast
-		}
-	}
-	if len(values) == 0 {
+	names, values := v.singleTags()
+	if len(names) == 0 {
 		return nil
 	}
 	var parts []ast.Expr
-	for _, name := range slices.Sorted(maps.Keys(values)) {
+	for _, name := range names {
 		pair := &ast.Call{Start: at, Name: "concat", Args: []ast.Expr{textLiteral(at, ";"+name+"="), values[name]}}
 		parts = append(parts, &ast.Case{Start: at, Whens: []ast.When{{Conditions: []ast.Expr{&ast.IsNull{Start: at, Not: true, X: values[name]}}, Then: pair}}})
 	}
@@ -242,6 +257,127 @@ func (v *view) allTags() ast.Expr {
 	some := &ast.Binary{Start: at, Op: "<>", L: joined, R: textLiteral(at, "")}
 	rest := &ast.Call{Start: at, Name: "substr", Args: []ast.Expr{joined, &ast.Literal{Start: at, Kind: ast.Integer, Int: 2, Float: 2, Written: "2"}}}
 	return &ast.Case{Start: at, Whens: []ast.When{{Conditions: []ast.Expr{some}, Then: rest}}}
+}
+
+// singleTags are the columns tags.x that the view selects one by one, by their names.
+func (v *view) singleTags() (names []string, values map[string]ast.Expr) {
+	values = map[string]ast.Expr{}
+	for i, c := range v.query.Columns[:v.visible] {
+		if name, ok := strings.CutPrefix(lower(c.Label), "tags."); ok && v.inner.items[i].ast != nil {
+			values[name] = v.inner.items[i].ast
+		}
+	}
+	return slices.Sorted(maps.Keys(values)), values
+}
+
+// encoded returns the number of the column that shows the tag sets of column i as JSON, -1 when column i holds none.
+func (v *view) encoded(i int) int {
+	label := "\x00json " + strconv.Itoa(i) // no name of a statement
+	if n := v.labelled(label); n >= 0 || v.refused[label] {
+		return n
+	}
+	v.refused[label] = true // until it is there; of a view that asks itself
+	of := v.inner.items[i]
+	out := &item{label: label, expr: v.inner.encodedSet(of.expr), done: true, hidden: true}
+	if out.expr == nil && of.hidden && strings.EqualFold(v.query.Columns[i].Label, "tags") {
+		out = &item{label: label, ast: v.encodedTags(), hidden: true}
+		if out.ast == nil || v.inner.resolveItem(out) != nil {
+			return -1
+		}
+	}
+	if out.expr == nil || !v.widen(append(slices.Clip(v.inner.items), out)) {
+		return -1
+	}
+	delete(v.refused, label)
+	return v.labelled(label)
+}
+
+// encodedTags makes a JSON object of the single tags that the view selects; nil: it selects none.
+func (v *view) encodedTags() ast.Expr {
+	names, values := v.singleTags()
+	if len(names) == 0 {
+		return nil
+	}
+	call := &ast.Call{Start: v.stmt.Start, Name: expr.TagsObject}
+	for _, name := range names {
+		call.Args = append(call.Args, textLiteral(call.Start, name), values[name])
+	}
+	return call
+}
+
+// encodedSet returns what shows a tag set as JSON, in canonical names, given what shows it as text; nil: that is no tag set. A choice between tag sets, such as
+// ISNULL(a.tags, b.tags), is one.
+func (b *binder) encodedSet(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.Literal:
+		if e.Kind == ast.Null {
+			return e
+		}
+	case *ast.Name:
+		if r, ok := b.resolve(e); ok && r.table >= 0 {
+			return b.encodedColumn(e, r)
+		}
+	case *ast.Call:
+		if e.Name != "isnull" && e.Name != "coalesce" {
+			return nil
+		}
+		out := *e
+		out.Args = make([]ast.Expr, len(e.Args))
+		for i, arg := range e.Args {
+			if out.Args[i] = b.encodedSet(arg); out.Args[i] == nil {
+				return nil
+			}
+		}
+		return &out
+	case *ast.Case:
+		out := *e
+		if e.Else != nil {
+			if out.Else = b.encodedSet(e.Else); out.Else == nil {
+				return nil
+			}
+		}
+		out.Whens = slices.Clone(e.Whens)
+		for i, w := range e.Whens {
+			if out.Whens[i].Then = b.encodedSet(w.Then); out.Whens[i].Then == nil {
+				return nil
+			}
+		}
+		return &out
+	}
+	return nil
+}
+
+// encodedColumn is encodedSet of a column.
+func (b *binder) encodedColumn(n *ast.Name, r ref) ast.Expr {
+	kind, whole := jsonKinds[r.source.Kind]
+	t := b.tables[r.table]
+	if t.kind != viewTable {
+		if !whole {
+			return nil
+		}
+		r.source.Kind = kind
+		return b.nameOf(r, n.Start)
+	}
+	i, err := t.view.place(r.source)
+	if err != nil || t.view.encoded(i) < 0 {
+		return nil
+	}
+	if whole {
+		r.source.Kind = kind
+	} else {
+		r.source = Source{Kind: SourceTagsJSON, Name: strconv.Itoa(i), Type: column.String}
+	}
+	return b.nameOf(r, n.Start)
+}
+
+// setOf is the column of a tag set as text, given that as JSON.
+func setOf(encoded SourceKind) SourceKind {
+	for plain, kind := range jsonKinds {
+		if kind == encoded {
+			return plain
+		}
+	}
+	return encoded
 }
 
 func textLiteral(at ast.Start, text string) *ast.Literal {
