@@ -32,31 +32,6 @@ var (
 	errBuilt = fmt.Errorf("text grows beyond %d bytes", maxText)
 )
 
-// checkNesting refuses texts whose brackets nest deeper than the parser can take. Brackets inside quotes do not count.
-func checkNesting(text string) error {
-	depth, quote := 0, byte(0)
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case quote != 0:
-			if c == '\\' && quote != '`' {
-				i++
-			} else if c == quote || c == '\n' && quote != '`' {
-				quote = 0
-			}
-		case c == '"' || c == '\'' || c == '`':
-			quote = c
-		case c == '(' || c == '[' || c == '{':
-			if depth++; depth > maxNesting {
-				return fmt.Errorf("brackets are nested deeper than %d", maxNesting)
-			}
-		case c == ')' || c == ']' || c == '}':
-			depth--
-		}
-	}
-	return nil
-}
-
 // checkSource is what an expression must pass before the parser sees it.
 func checkSource(text string) error {
 	if len(text) > maxSource {

@@ -168,9 +168,7 @@ func (c *cursor) reject(reason Reason, at int, format string, args ...any) error
 
 func isBlank(b byte) bool { return b == ' ' || b == '\t' }
 
-// ValidName reports whether s can name an entity, a metric or a tag: printable characters of any script, without blanks.
-func ValidName(s string) bool { return validName(s) }
-
+// validName reports whether s can name an entity, a metric or a tag: printable characters of any script, without blanks.
 func validName(s string) bool {
 	for i := range len(s) {
 		if b := s[i]; b <= ' ' || b == 0x7f {

@@ -1,9 +1,11 @@
 package sql_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -105,4 +107,41 @@ func TestDeleteIsCharged(t *testing.T) {
 	if n, err := w.rows(t.Context(), "SELECT value FROM m"); n != 0 || err != nil {
 		t.Errorf("%d rows are left, %v", n, err)
 	}
+}
+
+// slowCatalog lets a plan wait.
+type slowCatalog struct {
+	core.Catalog
+	asked chan<- struct{}
+	leave <-chan struct{}
+}
+
+func (c slowCatalog) Metric(name string) (core.Metric, bool) {
+	c.asked <- struct{}{}
+	<-c.leave
+	return c.Catalog.Metric(name)
+}
+
+// Statements of which only the columns are asked for wait for each other as queries do: each may take sql.memory.
+func TestColumnsWaitForEachOther(t *testing.T) {
+	w := newWorld(t, openStorage)
+	asked, leave := make(chan struct{}, 2), make(chan struct{})
+	o := w.engine.Options
+	o.Queries, o.Catalog = 1, slowCatalog{w.backend, asked, leave}
+	engine := sql.New(o)
+	r := sql.Request{Text: "SELECT value FROM m", Origin: core.SystemOrigin(0)}
+	var first sync.WaitGroup
+	first.Go(func() {
+		if _, err := engine.Columns(t.Context(), r); err != nil {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := engine.Columns(ctx, r); core.CodeOf(err) != core.Canceled || len(asked) > 0 {
+		t.Errorf("the second: %v, and %d questions to the catalog; want it to wait until its caller leaves", err, len(asked))
+	}
+	close(leave)
+	first.Wait()
 }

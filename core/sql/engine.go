@@ -85,7 +85,8 @@ func defaultTo[T int | int64 | time.Duration](field *T, value T) {
 // Engine answers statements. It is safe for concurrent use, and starts nothing that outlives a call.
 type Engine struct {
 	Options
-	slots chan struct{} // a token for each query that runs
+	slots   chan struct{} // a token for each query that runs
+	planned chan struct{} // likewise, for each that is planned alone
 
 	running struct {
 		sync.Mutex
@@ -96,7 +97,7 @@ type Engine struct {
 // New returns an engine.
 func New(o Options) *Engine {
 	o.setDefaults()
-	return &Engine{Options: o, slots: make(chan struct{}, o.Queries)}
+	return &Engine{Options: o, slots: make(chan struct{}, o.Queries), planned: make(chan struct{}, o.Queries)}
 }
 
 // Request is a statement and who sent it.
@@ -156,12 +157,10 @@ func (e *Engine) Run(ctx context.Context, r Request, answer func(*Answer) error)
 	defer stop()
 	q := e.enter(r, cancel)
 	defer e.leave(q)
-	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
-	case <-ctx.Done():
-		return e.failure(ctx, ctx.Err())
+	if err := take(ctx, e.slots); err != nil {
+		return e.failure(ctx, err)
 	}
+	defer func() { <-e.slots }()
 	x := e.session(ctx, r)
 	err := x.run(ctx, func(a *Answer) error {
 		a.Rows = e.explained(ctx, a.Rows)
@@ -169,6 +168,16 @@ func (e *Engine) Run(ctx context.Context, r Request, answer func(*Answer) error)
 	})
 	e.Log.Debug("query ended", "id", q.ServerID, "user", q.User, "ms", int64(e.Clock()-q.Started), "samples", x.fetched.Load(), "err", err)
 	return e.failure(ctx, err)
+}
+
+// take waits for a place among those that run.
+func take(ctx context.Context, slots chan<- struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (x *session) run(ctx context.Context, answer func(*Answer) error) error {
@@ -198,8 +207,14 @@ func (x *session) parse(ctx context.Context) (ast.Statement, error) {
 	return parse.Within(text, func(bytes int64) error { return cmp.Or(ctx.Err(), x.memory.Grow(bytes)) })
 }
 
-// Columns returns what the result of a query would have, without running it.
+// Columns returns what the result of a query would have, without running it. It waits while sql.queries others are planned, but not for those that run.
 func (e *Engine) Columns(ctx context.Context, r Request) ([]Column, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, e.Time, errTime)
+	defer stop()
+	if err := take(ctx, e.planned); err != nil {
+		return nil, e.failure(ctx, err)
+	}
+	defer func() { <-e.planned }()
 	x := e.session(ctx, r)
 	s, err := x.parse(ctx)
 	if err != nil {
