@@ -16,13 +16,16 @@ import (
 // arithmetic is one of + - * / %. Its type is double; whole numbers stay whole as long as 64 bits hold them.
 type arithmetic struct {
 	op          byte
+	below       trait // of both operands
 	l, r        Node
 	left, right numberReader
 	out         result
 }
 
 // Arithmetic is l op r, where op is one of + - * / %. The first three are exact in decimals.
-func Arithmetic(op string, l, r Node) Node { return fold(&arithmetic{op: op[0], l: l, r: r}) }
+func Arithmetic(op string, l, r Node) Node {
+	return fold(&arithmetic{op: op[0], below: traits(l) | traits(r), l: l, r: r})
+}
 
 // Negate is -x. A whole number as written stays one.
 func Negate(x Node) Node {
@@ -41,9 +44,12 @@ func Negate(x Node) Node {
 }
 
 func (n *arithmetic) Type() column.Type { return column.Double }
-func (n *arithmetic) Clone() Node       { return &arithmetic{op: n.op, l: n.l.Clone(), r: n.r.Clone()} }
-func (n *arithmetic) operands() []Node  { return []Node{n.l, n.r} }
-func (n *arithmetic) own() trait        { return 0 }
+func (n *arithmetic) Clone() Node {
+	return &arithmetic{op: n.op, below: n.below, l: n.l.Clone(), r: n.r.Clone()}
+}
+func (n *arithmetic) operands() []Node { return []Node{n.l, n.r} }
+func (n *arithmetic) own() trait       { return 0 }
+func (n *arithmetic) all() trait       { return n.below }
 
 func (n *arithmetic) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 	a, b, err := evalTwo(env, in, n.l, n.r)

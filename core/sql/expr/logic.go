@@ -13,6 +13,7 @@ var (
 // junction is AND or OR. stop is the value of the left side that decides: false for AND, true for OR.
 type junction struct {
 	stop   int64
+	below  trait // of both operands
 	l, r   Node
 	eager  bool // the right side may be evaluated on rows that do not need it
 	rows   []int32
@@ -28,8 +29,8 @@ func And(l, r Node) Node { return newJunction(0, l, r) }
 func Or(l, r Node) Node { return newJunction(1, l, r) }
 
 func newJunction(stop int64, l, r Node) Node {
-	n := &junction{stop: stop, l: l, r: r}
-	n.eager = traits(r)&(mayFail|costly|volatile) == 0
+	right := traits(r)
+	n := &junction{stop: stop, below: traits(l) | right, l: l, r: r, eager: right&(mayFail|costly|volatile) == 0}
 	n.subset.of(r)
 	if v, ok := constantOf(l); ok && v.Type == column.Boolean {
 		if v.Int == stop {
@@ -46,6 +47,7 @@ func (n *junction) Type() column.Type { return column.Boolean }
 func (n *junction) Clone() Node       { return newJunction(n.stop, n.l.Clone(), n.r.Clone()) }
 func (n *junction) operands() []Node  { return []Node{n.l, n.r} }
 func (n *junction) own() trait        { return 0 }
+func (n *junction) all() trait        { return n.below }
 
 func (n *junction) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 	a, err := n.l.Eval(env, in)

@@ -25,8 +25,14 @@ type parent interface {
 	own() trait
 }
 
+// chained are nodes that are made one upon the other, hundreds of them: they know the traits of all below, for which each would ask otherwise.
+type chained interface{ all() trait }
+
 // traits of n and of all that it is made of.
 func traits(n Node) trait {
+	if c, ok := n.(chained); ok {
+		return c.all()
+	}
 	p, ok := n.(parent)
 	if !ok {
 		return usesColumns | usesEnv | volatile | mayFail | costly
