@@ -23,7 +23,7 @@ func TestFunctions(t *testing.T) {
 
 		`formatNumber(1234.5, "#,##0.00") == "1,234.50"`, `formatNumber(0.5, "#.##") == ".5"`, `formatNumber(61.3651, "0.###") == "61.365"`,
 		`formatNumber(4, "0.###") == "4"`, `formatNumber(-0.0001, "0.0") == "0.0"`, `formatPrecision(10, 4) == "10.00"`, `formatPrecision(1000, 5) == "1000.0"`, `formatPrecision(-0.001, 2) == "-0.0010"`,
-		`formatPrecision(1000000000000000, 17) == "1000000000000000.0"`, `log10(1e15) == 15`, `log10(0.001) == -3`, `pow(9, 0.5) == 3`, `9 ** 0.5 == 3`, `2 ^ 3 ** 2 == 512`, `round(value ** 1.5 / 1, 3) == round(pow(value, 1.5), 3)`, `(length("abc") ** 2) + 1 == 10`, `pow(10, -2) == 0.01`, `exp(0) == 1`, `log(1) == 0`, `formatBytes(27, true) == "27 B"`,
+		`formatPrecision(1e15, 17) == "1000000000000000.0"`, `log10(1e15) == 15`, `log10(0.001) == -3`, `pow(9, 0.5) == 3`, `9 ** 0.5 == 3`, `2 ^ 3 ** 2 == 512`, `round(value ** 1.5 / 1, 3) == round(pow(value, 1.5), 3)`, `(length("abc") ** 2) + 1 == 10`, `pow(10, -2) == 0.01`, `exp(0) == 1`, `log(1) == 0`, `formatBytes(27, true) == "27 B"`,
 		`formatBytes(1536, false) == "1.5 KiB"`, `formatBytes(1500000, true) == "1.5 MB"`, `toBoolean("Yes") && !toBoolean(2)`, `toNumber("x", 7) == 7`,
 		`trim_zero(5.00) == "5"`, `round(-2.5) == -3`, `round(1250, -2) == 1300`, `mod(7, 4) == 3`, `signum(-3) == -1`, `between(5, 1, 5)`,
 		`check_range("x", 0, 1, 9) == 9`,

@@ -170,7 +170,10 @@ func (p *parser) parseTime(b []byte) (core.Time, bool) {
 	switch p.TimestampType {
 	case "SECONDS":
 		v, ok := guest.ParseFloat(b)
-		return core.Time(math.Floor(float64(v*1000) + 0.0005)), ok && v == v // NaN is 0 for some processors
+		if !(math.Abs(v) < 1e15) { // of what no int64 holds, and of NaN, each processor makes another number
+			return 0, false
+		}
+		return core.Time(math.Floor(float64(v*1000) + 0.0005)), ok
 	case "MILLISECONDS":
 		v, err := strconv.ParseInt(string(b), 10, 64)
 		return core.Time(v), err == nil
