@@ -150,18 +150,28 @@ type edge struct {
 	isWhole  bool
 }
 
-func (a *arguments) edge(i int) edge {
-	e := edge{value: a.x[i], time: a.time(i), rank: a.rank, some: true}
-	if a.whole != nil {
-		e.whole, e.isWhole = a.whole[i], true
-	}
-	if a.exact != nil {
-		v := column.Vector{Exact: a.exact}
-		if d, ok := v.ExactAt(i); ok && d.Exponent == int32(int16(d.Exponent)) {
-			e.whole, e.exponent, e.isWhole = d.Significand, int16(d.Exponent), true
-		}
-	}
+func (a *arguments) edge(i int) (e edge) {
+	a.load(&e, i)
 	return e
+}
+
+// load makes e row i.
+func (a *arguments) load(e *edge, i int) {
+	e.value, e.time, e.rank, e.some, e.isWhole = a.x[i], a.time(i), a.rank, true, false
+	if a.whole != nil || a.exact != nil {
+		a.addDigits(e, i)
+	}
+}
+
+// addDigits adds to the number of row i what a double has no place for.
+func (a *arguments) addDigits(e *edge, i int) {
+	if a.whole != nil {
+		e.whole, e.exponent, e.isWhole = a.whole[i], 0, true
+	}
+	v := column.Vector{Exact: a.exact}
+	if d, ok := v.ExactAt(i); ok && d.Exponent == int32(int16(d.Exponent)) {
+		e.whole, e.exponent, e.isWhole = d.Significand, int16(d.Exponent), true
+	}
 }
 
 // compare orders by value.

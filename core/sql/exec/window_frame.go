@@ -115,14 +115,13 @@ func (f *framed) rows(w *windowRows) (*column.Vector, error) {
 // usable loads row i and reports whether no argument is NULL, NaN or no number.
 func (f *framed) usable(a *arguments, i int) (ok bool) {
 	r := &f.row
-	*r = framedRow{}
 	switch {
 	case a.vector == nil: // count(*)
 		return true
 	case f.args.plan[0].Func == "count":
 		ok = !a.vector.IsMissing(i)
 	default:
-		r.edge = a.edge(i)
+		a.load(&r.edge, i)
 		ok = r.value == r.value
 		if len(f.args.plan[0].Args) > 1 {
 			r.y = a.y[i]
