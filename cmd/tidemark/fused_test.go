@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// fusing are the packages whose numbers may differ in their last digits from one processor to another, and why; those of all others may not. RATIONALE.md has the reason.
+// fusing are the packages whose numbers may differ in their last digits from one processor to another, and why; those of all others may not. RATIONALE.md has
+// the reason.
 var fusing = map[string]string{
 	"core/chart":         "positions of pixels",
 	"core/search":        "relevance sorts documents and is computed from logarithms",
@@ -25,8 +26,8 @@ var fusing = map[string]string{
 	"rules/outbox":       "waits that are random anyway",
 }
 
-// inexact are the functions of package math whose last digit depends on the processor: some have theirs in assembly, and others fuse products. portable says which of
-// them a package outside fusing may use: core/calc where the result is exact, as of 0 and infinity, storage/chunk to estimate sizes.
+// inexact are the functions of package math whose last digit depends on the processor: some have theirs in assembly, and others fuse products. portable says
+// which of them a package outside fusing may use: core/calc where the result is exact, as of 0 and infinity, storage/chunk to estimate sizes.
 var (
 	inexact = strings.Fields("Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Cos Cosh Erf Erfc Erfcinv Erfinv Exp Exp2 Expm1 Gamma Hypot J0 J1 Jn Lgamma Log Log10 Log1p Log2 " +
 		"Pow Sin Sincos Sinh Tan Tanh Y0 Y1 Yn")

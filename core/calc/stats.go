@@ -7,8 +7,8 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-// The functions of this file are statistics over a window of samples. They skip NaN values and return NaN when too few are left. Products stand in conversions, which
-// forbids the fused multiplication that some processors have: a window gives the same number on all of them.
+// The functions of this file are statistics over a window of samples. They skip NaN values and return NaN when too few are left. Products stand in conversions,
+// which forbids the fused multiplication that some processors have: a window gives the same number on all of them.
 
 // Sum adds up the values; of none it is 0.
 func Sum(values []float64) float64 {

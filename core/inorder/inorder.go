@@ -55,8 +55,8 @@ func (g *Gate) end(err error) {
 	g.Broadcast()
 }
 
-// Run does work, which lets its pieces through the gate, beside the caller, and yields what next gives until it says that there is no more; at most one error, the last. It returns when
-// work has. The gate stops when the caller leaves, and with ctx.
+// Run does work, which lets its pieces through the gate, beside the caller, and yields what next gives until it says that there is no more; at most one error,
+// the last. It returns when work has. The gate stops when the caller leaves, and with ctx.
 func Run[T any](ctx context.Context, g *Gate, work func(context.Context) error, next func(context.Context) (item T, some bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		inner, cancel := context.WithCancel(ctx)

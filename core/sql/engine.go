@@ -325,8 +325,8 @@ func (e *Engine) session(ctx context.Context, r Request) *session {
 }
 
 func (x *session) options() plan.Options {
-	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Alerts: x.Alerts, Scope: x.scope, Env: x.env, EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width,
-		Instants: x.instants}
+	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Alerts: x.Alerts, Scope: x.scope, Env: x.env,
+		EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width, Instants: x.instants}
 }
 
 func (x *session) execution() exec.Config {

@@ -30,8 +30,8 @@ import (
 	"github.com/tidemark-db/tidemark/storage/vfs"
 )
 
-// The files testdata/*.slt hold statements with the CSV that they give. Each file runs from top to bottom against databases of its own, one in memory (the oracle) and
-// one of the storage engine, whose data lies in files.
+// The files testdata/*.slt hold statements with the CSV that they give. Each file runs from top to bottom against databases of its own, one in memory (the
+// oracle) and one of the storage engine, whose data lies in files.
 //
 //	# comment, anywhere before the first case
 //	setup: pumps                        the database: testdata/pumps.setup
@@ -41,9 +41,10 @@ import (
 //	---
 //	the expected lines
 //
-// @hh:mm stands for '2024-03-04Thh:mm:00Z' in statements and for "2024-03-04Thh:mm:00.000Z" in results. A line `error: text` expects an error; a text that ends with
-// `...` is a prefix. `(sorted)` as the first expected line: the order of the rows does not count. `plan:` as the first word of a statement expects the lines of EXPLAIN.
-// With `meta` among the parameters the expected lines are: label, name, type, table, propertyUrl of each column, separated by blanks and bars.
+// @hh:mm stands for '2024-03-04Thh:mm:00Z' in statements and for "2024-03-04Thh:mm:00.000Z" in results. A line `error: text` expects an error; a text that ends
+// with `...` is a prefix. `(sorted)` as the first expected line: the order of the rows does not count. `plan:` as the first word of a statement expects the
+// lines of EXPLAIN. With `meta` among the parameters the expected lines are: label, name, type, table, propertyUrl of each column, separated by blanks and
+// bars.
 //
 // A setup holds text commands, and lines `table NAME {"key":"value"}`, `collection NAME ["value"]`, `group NAME entity...`, `calendar KEY COUNTRY date=Holiday...`,
 // `user NAME group...` (who may read the entities of these groups), `now TIME`, `history EVENT {core.AlertRow}`, `open ID {core.Alert}`.

@@ -9,8 +9,9 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/plan"
 )
 
-// Rows are told apart by keys that are kept in memory, while there is room. Then the keys that are known go on to drop their repeats, and rows with others are numbered and
-// dealt out to files (partition.go), each of which is treated in the same way afterwards. A sort brings the rows that are left into the order of their numbers.
+// Rows are told apart by keys that are kept in memory, while there is room. Then the keys that are known go on to drop their repeats, and rows with others are
+// numbered and dealt out to files (partition.go), each of which is treated in the same way afterwards. A sort brings the rows that are left into the order of
+// their numbers.
 
 // distinctRows finds the first row of each key.
 type distinctRows struct {

@@ -15,9 +15,9 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/plan"
 )
 
-// Groups that do not fit the memory are made in parts. The input is read again, from its beginning, and its rows are dealt out to files (partition.go). As a file has all
-// rows of a group, in their order, its groups are complete and come out as if there were no others. They go to a sort, which brings them into the order that they would
-// have had.
+// Groups that do not fit the memory are made in parts. The input is read again, from its beginning, and its rows are dealt out to files (partition.go). As a
+// file has all rows of a group, in their order, its groups are complete and come out as if there were no others. They go to a sort, which brings them into the
+// order that they would have had.
 
 // partedGroup makes the groups of a plan in parts.
 type partedGroup struct {
@@ -121,7 +121,8 @@ func (d *distinctState) largest() (most int64) {
 	return most
 }
 
-// divisible reports whether parts of the groups can be expected to fit where all of them do not: it is they that hold the memory, and no single one of them most of it.
+// divisible reports whether parts of the groups can be expected to fit where all of them do not: it is they that hold the memory, and no single one of them
+// most of it.
 func (g *grouping) divisible() bool {
 	if g.x.SpillDir == "" || len(g.plan.Keys) == 0 {
 		return false

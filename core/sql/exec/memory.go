@@ -20,7 +20,8 @@ func NewMemory(limit int64) *Memory { return &Memory{limit: limit} }
 func (m *Memory) Grow(n int64) error {
 	if used := m.used.Add(n); m.limit > 0 && used > m.limit {
 		m.used.Add(-n)
-		return &shortage{core.Errorf(core.TooLarge, "the query needs more than the %d bytes of memory that sql.memory allows: narrow it, group by fewer keys, or raise the setting", m.limit)}
+		return &shortage{core.Errorf(core.TooLarge,
+			"the query needs more than the %d bytes of memory that sql.memory allows: narrow it, group by fewer keys, or raise the setting", m.limit)}
 	}
 	return nil
 }

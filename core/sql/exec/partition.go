@@ -9,11 +9,12 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
-// What keeps something of every key (groups, DISTINCT) and meets the limit of the memory deals its rows out to files by a hash of their keys. Then all rows with a key are
-// in one file, and the files are small enough to be worked on one after another; one that is not is dealt out again.
+// What keeps something of every key (groups, DISTINCT) and meets the limit of the memory deals its rows out to files by a hash of their keys. Then all rows
+// with a key are in one file, and the files are small enough to be worked on one after another; one that is not is dealt out again.
 
 const (
-	// partCount is how many files rows are dealt out to at once, at most: with half of the memory for each of them, the first round is enough for 16 times the memory.
+	// partCount is how many files rows are dealt out to at once, at most: with half of the memory for each of them, the first round is enough for 16 times the
+	// memory.
 	partCount = 32
 	// leastCount is how many they are at least, when it is known that there are few rows.
 	leastCount = 4
@@ -115,7 +116,8 @@ func (p *partitions) write(n int32, b *column.Batch) error {
 	return err
 }
 
-// each calls visit with every file, the largest first, so that one that is too large is found early. A file is gone after its visit. Nothing can be dealt out any more.
+// each calls visit with every file, the largest first, so that one that is too large is found early. A file is gone after its visit. Nothing can be dealt out
+// any more.
 func (p *partitions) each(ctx context.Context, visit func(*run) error) error {
 	runs := slices.DeleteFunc(slices.Clone(p.runs), func(r *run) bool { return r == nil })
 	for _, r := range runs {

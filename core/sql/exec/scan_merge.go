@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/plan"
 )
 
-// entityMerge collects rows of the series of one entity, and merges them. Its memory is put by when there is something to merge: what is above it in the plan may take all the rest before it
-// writes anything to a disk.
+// entityMerge collects rows of the series of one entity, and merges them. Its memory is put by when there is something to merge: what is above it in the plan
+// may take all the rest before it writes anything to a disk.
 type entityMerge struct {
 	*metricScan
 	entity string

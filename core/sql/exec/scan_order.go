@@ -10,12 +10,13 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
-// The natural order of rows is that of metrics, entities, times and, at equal times, of the text of the tags, no tags first; the reader gives one series after the other. Most entities have
-// one series, whose rows pass. The rows of an entity with several are collected and merged; when they are many, those read so far are dropped, and the entity is read again in slices
-// of time, a small one first: a few rows are there soon, and all of them need no more memory than one slice.
+// The natural order of rows is that of metrics, entities, times and, at equal times, of the text of the tags, no tags first; the reader gives one series after
+// the other. Most entities have one series, whose rows pass. The rows of an entity with several are collected and merged; when they are many, those read so far
+// are dropped, and the entity is read again in slices of time, a small one first: a few rows are there soon, and all of them need no more memory than one
+// slice.
 //
-// A cursor for each series, the other way, would hold a block of each: ten thousand series, which an entity may have, of 64 KiB. A slice decodes one block after the other, those at its
-// edges once more in the next one.
+// A cursor for each series, the other way, would hold a block of each: ten thousand series, which an entity may have, of 64 KiB. A slice decodes one block
+// after the other, those at its edges once more in the next one.
 
 const (
 	collected  = 2 * column.Size   // rows of an entity that are merged without slices
@@ -274,7 +275,8 @@ func (d *density) addBlock(b *core.Block) {
 	}
 }
 
-// lookAhead walks the keys of a metric beside its samples. The first entities are asked for one by one: to begin a walk takes time where there are many series, and often few rows are wanted.
+// lookAhead walks the keys of a metric beside its samples. The first entities are asked for one by one: to begin a walk takes time where there are many series,
+// and often few rows are wanted.
 type lookAhead struct {
 	one    func(entity string) iter.Seq2[core.KeyInfo, error] // the keys of an entity
 	ones   int                                                // entities that were asked for so

@@ -23,8 +23,8 @@ type orderedRow struct {
 
 func (r orderedRow) String() string { return fmt.Sprintf("%s %d %s", r.entity, r.time, r.text) }
 
-// crowd has entities with one series and with several, few samples and many, whose series differ in density, begin and end anywhere, have gaps, and samples without numbers. It returns
-// the rows in the natural order as well.
+// crowd has entities with one series and with several, few samples and many, whose series differ in density, begin and end anywhere, have gaps, and samples
+// without numbers. It returns the rows in the natural order as well.
 func crowd(seed uint64) (*loader, []orderedRow) {
 	r := rand.New(rand.NewPCG(seed, 11))
 	var l loader

@@ -413,8 +413,8 @@ func (s *sorter) fromRuns(ctx context.Context, yield func(*column.Batch, error) 
 	merged(ctx, s.runs, &rowsWanted{s.keep, column.Size})(yield)
 }
 
-// reduce merges runs into longer ones until what is left fits the memory together, and takes the memory of that. Runs that follow each other become one in their place, so that rows with
-// equal keys stay in their order.
+// reduce merges runs into longer ones until what is left fits the memory together, and takes the memory of that. Runs that follow each other become one in
+// their place, so that rows with equal keys stay in their order.
 func (s *sorter) reduce(ctx context.Context) error {
 	s.merging.release()
 	for {

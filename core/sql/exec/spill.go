@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
-// Runs are rows in temporary files, which only the process that wrote them reads: sorted ones with their keys, or one of the parts that rows were dealt out to, without.
-// A file has no name once it is open, so that nothing is left of it whatever happens. It is a sequence of
+// Runs are rows in temporary files, which only the process that wrote them reads: sorted ones with their keys, or one of the parts that rows were dealt out to,
+// without. A file has no name once it is open, so that nothing is left of it whatever happens. It is a sequence of
 //
 //	length u32 | rows u32 | keys u8 | (length of key uvarint, key)* | columns uvarint | (type u8, kind u8, same u8, nulls u8, [NULL u8]*, values)*
 //

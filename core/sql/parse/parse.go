@@ -49,8 +49,8 @@ const (
 // Parse reads one statement. Errors are *ast.Error.
 func Parse(src string) (ast.Statement, error) { return Within(src, func(int64) error { return nil }) }
 
-// Within is Parse where there may not be room for the statement: room is asked for so many bytes more, again and again while the tree grows, and its error ends the reading. What it granted
-// is about what the tree and the plan that is made of it take.
+// Within is Parse where there may not be room for the statement: room is asked for so many bytes more, again and again while the tree grows, and its error ends
+// the reading. What it granted is about what the tree and the plan that is made of it take.
 func Within(src string, room func(bytes int64) error) (ast.Statement, error) {
 	p := &parser{lex: lexer{src: cutSemicolon(src), line: 1}, room: room}
 	p.tok = p.lex.next()

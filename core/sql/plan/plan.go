@@ -233,8 +233,8 @@ type Period struct {
 	Interval  int        // the column of the input that says in which of the Intervals a row lies; -1: it follows from the time of the row
 }
 
-// Aggregate is one aggregate function. Func is its name in lower case: count sum avg min max product first last min_value_time max_value_time median percentile stddev
-// median_abs_dev delta counter wavg wtavg correl covar regr_slope regr_intercept; count without Args is count(*).
+// Aggregate is one aggregate function. Func is its name in lower case: count sum avg min max product first last min_value_time max_value_time median percentile
+// stddev median_abs_dev delta counter wavg wtavg correl covar regr_slope regr_intercept; count without Args is count(*).
 type Aggregate struct {
 	Func       string
 	Args       []expr.Node

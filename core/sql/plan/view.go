@@ -187,8 +187,8 @@ func (v *view) widen(items []*item) bool {
 	return true
 }
 
-// derive returns the expression, in the words of the view, of a column that it does not select: tags.x of tags, entity.label of entity, the tags of all tags.x. nil: there
-// is none.
+// derive returns the expression, in the words of the view, of a column that it does not select: tags.x of tags, entity.label of entity, the tags of all tags.x.
+// nil: there is none.
 func (v *view) derive(path string) ast.Expr {
 	role, rest, dotted := strings.Cut(path, ".")
 	if path == "time" {
