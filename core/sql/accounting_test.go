@@ -109,6 +109,26 @@ func TestDeleteIsCharged(t *testing.T) {
 	}
 }
 
+// INTERPOLATE(DETAIL) holds the rows of one entity, those that it makes included.
+func TestDetailIsCharged(t *testing.T) {
+	w := newWorld(t, openStorage)
+	b := &core.Batch{Origin: core.SystemOrigin(0)}
+	for n, metric := range []string{"m", "n"} {
+		s := b.Ref(core.SeriesKey{Metric: metric, Entity: "e"})
+		for i := range 20_000 {
+			b.Add(s, origin+core.Time(2000*i+1000*n), float64(i))
+		}
+	}
+	if _, err := w.pipe.Ingest(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	text := "SELECT m.value, n.value FROM m JOIN n WITH INTERPOLATE(DETAIL, LINEAR)"
+	if n, err := w.rows(t.Context(), text); err != nil || n < 39_990 {
+		t.Fatalf("%d rows, %v; want about 40,000", n, err)
+	}
+	short(t, w, text, 8<<20) // enough for what joins and sorts, and not for 40,000 rows of either side beside it
+}
+
 // slowCatalog lets a plan wait.
 type slowCatalog struct {
 	core.Catalog
