@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tidemark-db/tidemark/rules/rulestest"
@@ -64,6 +65,18 @@ func TestFunctions(t *testing.T) {
 		open := w.outcome().Alerts
 		if len(open) != 1 || open[0].Value != 40 {
 			t.Errorf("%s is not true; errors %+v", condition, w.engine.Errors()[before:])
+		}
+	}
+}
+
+// What no int holds is an error of the rule, and not another number on each processor.
+func TestNoWholeNumber(t *testing.T) {
+	for _, condition := range []string{`toLong(value * 1e300) != 7`, `toLong(toNumber("NaN")) != 7`} {
+		w := newWorld(t, rulestest.NewSandbox(start), ruleWith(condition))
+		w.insert("series e:a m:x=1")
+		w.advance()
+		if errs := w.engine.Errors(); len(errs) != 1 || !strings.Contains(errs[0].Text, "no whole number of at most") {
+			t.Errorf("%s: errors %+v, want one of the whole number", condition, errs)
 		}
 	}
 }

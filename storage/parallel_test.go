@@ -115,6 +115,39 @@ func TestScanEqualsSeries(t *testing.T) {
 	}
 }
 
+// A series that is added after the selection is neither among its keys nor visited: what a reader concludes from the keys holds for all that it is given.
+func TestSelectionStaysAsItWas(t *testing.T) {
+	m := openMoving(t, func(*moving) {})
+	add := func(entity string) {
+		b := &core.Batch{}
+		b.Add(b.Ref(core.SeriesKey{Metric: "m", Entity: entity}), 1000, 1)
+		if _, err := m.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("a")
+	add("c")
+	s, err := m.Select(t.Context(), core.SeriesQuery{Metric: "m", Scope: core.AllEntities, Range: core.AllTime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	add("b")
+	m.compact()
+	var keys []string
+	for k := range s.Keys() {
+		keys = append(keys, k.Entity)
+	}
+	visited := make([]string, 3)
+	err = s.Scan(t.Context(), func(n int, key core.SeriesKey, _ iter.Seq2[core.Piece, error]) error {
+		visited[n] = key.Entity
+		return nil
+	})
+	if err != nil || !slices.Equal(keys, []string{"a", "c"}) || !slices.Equal(visited, []string{"a", "c", ""}) {
+		t.Errorf("keys %q, visited %q, %v; want a and c", keys, visited, err)
+	}
+}
+
 // TestScanUsesStats reads nothing of blocks that lie in the range, and everything of those that something newer overlaps.
 func TestScanUsesStats(t *testing.T) {
 	m := openMoving(t, func(*moving) {})

@@ -203,7 +203,7 @@ var settings = []setting{
 	{"limits.idle", "2m", "how long a client may take for 64 KiB of a result that is streamed to it", positive(func(c *Config) *time.Duration { return &c.AnswerIdle })},
 	{"sql.memory", "auto", "memory of one query for sorting, grouping and joining; rows and groups that do not fit go to files, one group or key of a join that does not is an error; auto is a sixteenth of memory, between 8MiB and 256MiB", sizeOr("auto", func(c *Config) *int64 { return &c.SQLMemory })},
 	{"sql.spill", "1GiB", "bytes of temporary files of one query, in spill of the data directory, for what is sorted, grouped or made DISTINCT and does not fit sql.memory; off = none", sizeOr("off", func(c *Config) *int64 { return &c.SQLSpill })},
-	{"sql.queries", "8", "queries that run at one time; others wait", size(func(c *Config) *int64 { return &c.SQLQueries })},
+	{"sql.queries", "8", "queries that run at one time, and likewise those of which only the columns are asked for; others wait", size(func(c *Config) *int64 { return &c.SQLQueries })},
 	{"sql.time", "10m", "how long a query may take, with the reading of its result", positive(func(c *Config) *time.Duration { return &c.SQLTime })},
 	{"sql.length", "1MiB", "bytes of a statement", size(func(c *Config) *int64 { return &c.SQLLength })},
 	{"sql.columns", "4096", "columns of a SELECT, and keys of GROUP BY, ORDER BY or ROW_NUMBER", size(func(c *Config) *int64 { return &c.SQLColumns })},

@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -35,7 +36,7 @@ func BenchmarkManyKeys(b *testing.B) {
 	small := func(ctx context.Context) (times []float64) {
 		for ctx.Err() == nil {
 			began := time.Now()
-			ask(ctx, "SELECT datetime, avg(value) FROM m WHERE entity = 'aa' AND time < 1709546400000 + 3600000 GROUP BY PERIOD(1 MINUTE)")
+			ask(ctx, fmt.Sprintf("SELECT datetime, avg(value) FROM m WHERE entity = 'aa' AND time < %d GROUP BY PERIOD(1 MINUTE)", origin+3_600_000))
 			times = append(times, time.Since(began).Seconds()*1e3)
 			select {
 			case <-ctx.Done():

@@ -13,8 +13,14 @@ import (
 // Most numbers are the shortest decimal text of a double. Those that are not, such as 2^53 + 1, are in Vector.Exact beside the nearest double, and as a Value have
 // their digits in Text. What compares numbers looks at the doubles first: only when these are equal do the digits decide, by Excess.
 
-// wholes are the numbers up to which every whole one is a double.
-const wholes = 1 << 53
+// mostDigits is how many digits a decimal may have that a double surely gives back.
+const mostDigits = 15
+
+// isDouble reports whether a whole number is one of those up to which all are doubles.
+func isDouble(n int64) bool {
+	const wholes = 1 << 53
+	return n <= wholes && n >= -wholes
+}
 
 // ExactAt returns the decimal of row i that Floats do not give exactly.
 func (v *Vector) ExactAt(i int) (core.Decimal, bool) {
@@ -26,6 +32,33 @@ func (v *Vector) ExactAt(i int) (core.Decimal, bool) {
 		return core.Decimal{}, false
 	}
 	return v.Exact[at].Decimal, true
+}
+
+// Digits returns the numbers among the first n rows that have more digits than a double, whatever the vector holds them as.
+func (v *Vector) Digits(n int) (list []core.DecimalAt) {
+	switch {
+	case v.Floats != nil && (v.Exact == nil || !v.Const):
+		return v.Exact
+	case v.Type == Boolean || v.Type == Timestamp || v.Floats == nil && v.Ints == nil && v.Strings == nil && v.Values == nil:
+		return nil
+	}
+	for i := range n {
+		at := v.Index(i)
+		if v.IsNull(i) || v.Strings != nil && len(v.Strings[at]) <= mostDigits || v.Ints != nil && isDouble(v.Ints[at]) {
+			continue // the usual case, cheaply
+		}
+		x := v.Value(i)
+		if x.Type == String {
+			x = ParseValue(x.Text)
+		}
+		d, ok := x.Decimal()
+		if ok {
+			list = append(list, core.DecimalAt{Index: uint32(i), Decimal: d})
+		} else if v.Const {
+			break
+		}
+	}
+	return list
 }
 
 // SetNumber overwrites row i of a vector that holds Floats and is not Const.
@@ -77,7 +110,7 @@ func DecimalValue(t Type, f float64, d core.Decimal) Value {
 // ParseValue reads a number from a text, with all its digits; what is no number is NaN.
 func ParseValue(text string) Value {
 	f := ParseFloat(text)
-	if len(text) > 15 && f-f == 0 {
+	if len(text) > mostDigits && f-f == 0 {
 		if n, err := calc.ParseNumber(text); err == nil && n.Exact {
 			return DecimalValue(Double, f, core.Decimal{Significand: n.Significand, Exponent: n.Exponent})
 		}
@@ -89,8 +122,7 @@ func ParseValue(text string) Value {
 func (v Value) Decimal() (d core.Decimal, ok bool) {
 	switch {
 	case v.isInt():
-		d = core.Decimal{Significand: v.Int}
-		return d, (v.Int > wholes || v.Int < -wholes) && Excess(d, float64(v.Int)) != 0
+		return core.Decimal{Significand: v.Int}, ExcessOfInt(v.Int) != 0
 	case v.Text == "" || !v.Type.Numeric():
 		return d, false
 	}
@@ -138,6 +170,14 @@ func Excess(d core.Decimal, f float64) int16 {
 	return math.MaxInt16
 }
 
+// ExcessOfInt is Excess of a whole number.
+func ExcessOfInt(n int64) int16 {
+	if isDouble(n) {
+		return 0
+	}
+	return Excess(core.Decimal{Significand: n}, float64(n))
+}
+
 // inUnits is n·10^power. Powers that only a number far from its double could have are cut.
 func inUnits(n int64, power int) *big.Int {
 	x := big.NewInt(n)
@@ -150,12 +190,12 @@ func inUnits(n int64, power int) *big.Int {
 
 // excess is Excess of a number; 0 for all that a double gives exactly.
 func (v Value) excess() int16 {
+	if v.isInt() {
+		return ExcessOfInt(v.Int)
+	}
 	d, ok := v.Decimal()
-	switch {
-	case !ok:
+	if !ok {
 		return 0
-	case v.isInt():
-		return Excess(d, float64(v.Int))
 	}
 	return Excess(d, v.Float)
 }

@@ -199,10 +199,10 @@ func (g *aggregates) load(i int, b *column.Batch) error {
 		default:
 			a.vector = v
 			a.x = a.numbers(v, 0)
-			if a.exact = v.Exact; v.Ints != nil && !v.Const && v.Nulls == nil {
+			if v.Ints != nil && !v.Const && v.Nulls == nil {
 				a.whole = v.Ints[:b.Len]
-			} else if v.Const && v.Exact != nil || v.Ints != nil || v.Strings != nil || v.Values != nil {
-				a.exact = digits(v)
+			} else {
+				a.exact = v.Digits(b.Len)
 			}
 		}
 	}
@@ -235,29 +235,6 @@ func (a *arguments) numbers(v *column.Vector, which int) []float64 {
 		out = append(out, v.Float(i))
 	}
 	a.floats[which] = out
-	return out
-}
-
-// digits returns the numbers of a column that have more digits than a double, whatever it holds them as; Float tells that of others.
-func digits(v *column.Vector) (out []core.DecimalAt) {
-	if v.Type == column.Boolean || v.Type == column.Timestamp {
-		return nil
-	}
-	for i := range v.Len {
-		if v.IsNull(i) || v.Strings != nil && len(v.Strings[v.Index(i)]) < 16 {
-			continue // the usual case, cheaply
-		}
-		x := v.Value(i)
-		if x.Type == column.String {
-			x = column.ParseValue(x.Text)
-		}
-		d, ok := x.Decimal()
-		if ok {
-			out = append(out, core.DecimalAt{Index: uint32(i), Decimal: d})
-		} else if v.Const {
-			break
-		}
-	}
 	return out
 }
 

@@ -184,9 +184,11 @@ func (e *edge) compare(o *edge) int {
 
 // excess orders values that have the same nearest double.
 func (e *edge) excess() int16 {
-	const wholes = 1 << 53 // that are all doubles
-	if !e.isWhole || e.exponent == 0 && e.whole <= wholes && e.whole >= -wholes {
+	switch {
+	case !e.isWhole:
 		return 0
+	case e.exponent == 0:
+		return column.ExcessOfInt(e.whole)
 	}
 	return column.Excess(core.Decimal{Significand: e.whole, Exponent: int32(e.exponent)}, e.value)
 }

@@ -12,7 +12,7 @@
 //	interpolate*.go  samples on a regular grid
 //	table.go         Table: entities, metrics, messages, properties, alerts; view.go: other queries
 //	join*.go         Join; detail.go at the times of the other tables
-//	sort.go          Sort, with runs on disk (spill.go) when memory is short
+//	sort.go          Sort, with runs on disk (spill.go) when memory is short; sort_parts.go where rows come in parts that do not overlap
 //	rownumber*.go    RowNumber; window*.go analytic functions
 //	group.go         Group: hashing; period.go finds periods, fill.go fills empty ones
 //	group_parted.go  groups in parts when memory is short; partition.go deals rows out to files

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
 	"github.com/tidemark-db/tidemark/core/sql/plan"
@@ -95,11 +94,7 @@ func appendFloatKey(dst []byte, f float64) []byte {
 const beyondInt = 1 << 63
 
 func appendWholeKey(dst []byte, n int64) []byte {
-	const wholes = 1 << 53 // that are all doubles
-	if n <= wholes && n >= -wholes {
-		return appendNumber(dst, float64(n), 0)
-	}
-	return appendNumber(dst, float64(n), column.Excess(core.Decimal{Significand: n}, float64(n)))
+	return appendNumber(dst, float64(n), column.ExcessOfInt(n))
 }
 
 // appendNumber appends f and how much the number exceeds its shortest text.

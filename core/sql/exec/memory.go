@@ -66,12 +66,6 @@ func (a *account) grow(n int64) error {
 	return err
 }
 
-// shrink gives a part back.
-func (a *account) shrink(n int64) {
-	a.memory.Shrink(n)
-	a.taken -= n
-}
-
 // release gives everything back.
 func (a *account) release() {
 	a.memory.Shrink(a.taken)

@@ -14,6 +14,9 @@ type rows struct {
 
 func (x *execution) newRows() *rows { return &rows{account: account{memory: x.Memory}} }
 
+// newLooseRows returns rows that are charged to nobody: a batch that is put together and passed on.
+func newLooseRows() *rows { return &rows{account: account{memory: NewMemory(0)}} }
+
 // add appends all rows of b; none when there is no room for them.
 func (r *rows) add(b *column.Batch) error { return r.addRun(b, span{0, b.Len}) }
 

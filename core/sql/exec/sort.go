@@ -292,7 +292,7 @@ func (s *sorter) toDisk() error {
 	if err != nil {
 		return err
 	}
-	for group := range slices.Chunk(order, s.runRows()) {
+	for group := range slices.Chunk(order, s.runRows(s.kept.n, s.taken+s.kept.taken)) {
 		s.pick = s.pick[:0]
 		keys := make([][]byte, 0, len(group))
 		for _, o := range group {
@@ -308,10 +308,9 @@ func (s *sorter) toDisk() error {
 	return w.rewind()
 }
 
-// runRows returns how many rows of a run are in memory at once when runs are merged.
-func (s *sorter) runRows() int {
-	bytes := max(s.taken+s.kept.taken, 1)
-	return int(min(max(s.share(runBytes)*int64(s.kept.n)/bytes, 1), runRows))
+// runRows returns how many of n rows that take so many bytes are in memory at once when runs are merged.
+func (s *sorter) runRows(n int, bytes int64) int {
+	return int(min(max(s.share(runBytes)*int64(n)/max(bytes, 1), 1), runRows))
 }
 
 // runWriter writes a run of a sorter.
@@ -479,10 +478,10 @@ func merged(ctx context.Context, runs []*run, want *rowsWanted) stream {
 			c := bytes.Compare(runs[a].key(), runs[b].key())
 			return c < 0 || c == 0 && a < b
 		})
-		out, left := &rows{account: account{memory: NewMemory(0)}}, want.all
+		out, left := newLooseRows(), want.all
 		flush := func() bool {
 			more := out.n == 0 || yield(out.batch(), nil)
-			out = &rows{account: account{memory: NewMemory(0)}}
+			out = newLooseRows()
 			return more
 		}
 		for tree.len() > 0 {

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
@@ -12,7 +11,7 @@ import (
 type sortedPart struct {
 	key  []byte // of the first row
 	rows *column.Batch
-	size int64 // bytes that were taken for it
+	size int64 // bytes, about
 }
 
 const (
@@ -21,7 +20,7 @@ const (
 )
 
 // addPart takes rows that are in their order and between which no other rows lie; all rows of the sorter are added so. The batch belongs to the sorter from
-// then on.
+// then on. Where there is no room for it, it goes to a file with those before it.
 func (s *sorter) addPart(b *column.Batch) error {
 	if err := s.by.load(b); err != nil {
 		return err
@@ -32,22 +31,14 @@ func (s *sorter) addPart(b *column.Batch) error {
 		p.size += runSize(v, span{0, b.Len})
 	}
 	err := s.grow(p.size)
-	if err == nil || s.x.SpillDir == "" {
-		s.parts = append(s.parts, p)
+	if err != nil && s.x.SpillDir == "" {
 		return err
 	}
-	if len(s.parts) > 0 {
-		if err := s.partsToDisk(); err != nil {
-			return err
-		}
-		err = s.grow(p.size)
-	}
 	s.parts = append(s.parts, p)
-	if err == nil {
-		return nil
+	if err != nil {
+		return s.partsToDisk()
 	}
-	s.parts[0].size = 0
-	return s.partsToDisk()
+	return nil
 }
 
 // partsToDisk writes the parts as a sorted run.
@@ -56,37 +47,38 @@ func (s *sorter) partsToDisk() error {
 	if err != nil {
 		return err
 	}
-	parts := s.sortParts()
-	s.parts = nil
-	for _, p := range parts {
-		most := min(max(runBytes*int64(p.rows.Len)/max(p.size, 1), 1), runRows)
-		for b := range inSlices(p.rows, int(most)) {
+	if err := s.sortParts(); err != nil {
+		return err
+	}
+	for _, p := range s.parts {
+		for b := range inSlices(p.rows, s.runRows(p.rows.Len, p.size)) {
 			if err := w.add(b); err != nil {
 				return err
 			}
 		}
-		s.shrink(p.size)
 	}
+	s.parts = nil
+	s.release()
 	return w.rewind()
 }
 
-func (s *sorter) sortParts() []sortedPart {
-	slices.SortFunc(s.parts, func(a, b sortedPart) int { return bytes.Compare(a.key, b.key) })
-	return s.parts
+func (s *sorter) sortParts() error {
+	return sortAll(s.x, s.parts, func(a, b sortedPart) int { return bytes.Compare(a.key, b.key) })
 }
 
 // fromParts yields the parts; there are no other rows.
 func (s *sorter) fromParts(yield func(*column.Batch, error) bool) {
-	short := &rows{account: account{memory: NewMemory(0)}}
-	flush := func() bool {
-		if short.n == 0 {
-			return true
-		}
-		b := short.batch()
-		short = &rows{account: account{memory: NewMemory(0)}}
-		return yield(b, nil)
+	if err := s.sortParts(); err != nil {
+		yield(nil, err)
+		return
 	}
-	for _, p := range s.sortParts() {
+	short := newLooseRows()
+	flush := func() bool {
+		b := short.batch()
+		short = newLooseRows()
+		return b.Len == 0 || yield(b, nil)
+	}
+	for _, p := range s.parts {
 		if p.rows.Len >= longPart {
 			if !flush() {
 				return

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/calc"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 )
@@ -61,36 +60,12 @@ func (n *cast) Eval(env *Env, in *column.Batch) (*column.Vector, error) {
 
 // cutDigits cuts the fractions of numbers that have more digits than a double.
 func (n *cast) cutDigits(x *column.Vector, rows int) {
-	for _, e := range digitsOf(x, rows) {
+	for _, e := range x.Digits(rows) {
 		text, _, _ := strings.Cut(string(calc.AppendDecimal(nil, e.Significand, e.Exponent)), ".")
 		if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
 			n.out.v.Ints[e.Index] = whole
 		}
 	}
-}
-
-// digitsOf returns the numbers among the rows of a column that have more digits than a double.
-func digitsOf(x *column.Vector, rows int) []core.DecimalAt {
-	switch {
-	case x.Exact != nil || x.Floats != nil:
-		return x.Exact
-	case x.Strings == nil && x.Ints == nil && x.Values == nil || x.Type == column.Boolean:
-		return nil
-	}
-	var out []core.DecimalAt
-	for i := range rows {
-		if x.Strings != nil && len(x.Strings[i]) < 16 || x.Ints != nil && uint64(x.Ints[i]+1<<53) <= 1<<54 {
-			continue // the usual case, cheaply
-		}
-		v := x.Value(i)
-		if v.Type == column.String {
-			v = column.ParseValue(v.Text)
-		}
-		if d, ok := v.Decimal(); ok {
-			out = append(out, core.DecimalAt{Index: uint32(i), Decimal: d})
-		}
-	}
-	return out
 }
 
 func (n *cast) toNumber(x *column.Vector, rows int) {
@@ -99,7 +74,7 @@ func (n *cast) toNumber(x *column.Vector, rows int) {
 		return
 	}
 	numbers := n.number.read(x)
-	n.out.v.Exact = digitsOf(x, rows)
+	n.out.v.Exact = x.Digits(rows)
 	if numbers.nulls == nil {
 		n.out.v.Floats = numbers.values
 		return

@@ -118,7 +118,7 @@ func (a *assembly) digits(v *column.Vector, rows []int32) {
 	if v.Exact == nil && v.Ints == nil {
 		return // texts are parsed as they are, which no type of numbers asks for
 	}
-	for _, e := range digitsOf(v, stored(v)) {
+	for _, e := range v.Digits(stored(v)) {
 		from, to := int(e.Index), int(e.Index)+1
 		if v.Const {
 			to = v.Len
