@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/selfmetrics"
 	"github.com/tidemark-db/tidemark/rules"
 	"github.com/tidemark-db/tidemark/rules/rulestest"
 )
@@ -35,12 +36,12 @@ func TestHostileSources(t *testing.T) {
 		"too long":               "value > 0 || " + strings.Repeat("value > 1 || ", 2000) + "true",
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
+			began := selfmetrics.ProcessorTime()
 			set, faults := load(ruleWith(condition))
 			if len(faults) != 1 || len(set.Rules) != 0 {
 				t.Errorf("%d rules, faults %.200v", len(set.Rules), faults)
 			}
-			if d := time.Since(began); d > 2*time.Second {
+			if d := selfmetrics.ProcessorTime() - began; d > 2*time.Second {
 				t.Errorf("took %s", d)
 			}
 		})
@@ -58,11 +59,11 @@ func TestHostileFiles(t *testing.T) {
 		"size":               strings.Repeat("#\n", 600_000),
 		"indent":             strings.Repeat(" ", 1000) + "a: b",
 	} {
-		began := time.Now()
+		began := selfmetrics.ProcessorTime()
 		if set, faults := load(text); len(faults) != 1 || len(set.Rules) != 0 {
 			t.Errorf("%s: %d rules, %d faults", name, len(set.Rules), len(faults))
 		}
-		if d := time.Since(began); d > 2*time.Second {
+		if d := selfmetrics.ProcessorTime() - began; d > 2*time.Second {
 			t.Errorf("%s took %s", name, d)
 		}
 	}
@@ -87,10 +88,10 @@ func TestHostileEvaluations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, rulestest.NewSandbox(start), ruleWith(c.condition))
-			began := time.Now()
+			began := selfmetrics.ProcessorTime()
 			w.insert("series e:a m:x=1")
 			w.advance()
-			if d := time.Since(began); d > 5*time.Second { // 50 ms by the timer; the rest is a busy machine under the race detector
+			if d := selfmetrics.ProcessorTime() - began; d > 5*time.Second { // 50 ms by the timer; the rest is the race detector
 				t.Errorf("took %s", d)
 			}
 			errs := w.engine.Errors()

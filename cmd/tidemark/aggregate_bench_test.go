@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/tidemark-db/tidemark/core/api"
 	"github.com/tidemark-db/tidemark/core/auth"
 	"github.com/tidemark-db/tidemark/core/ingest"
+	"github.com/tidemark-db/tidemark/core/selfmetrics"
 	"github.com/tidemark-db/tidemark/core/sql"
 	"github.com/tidemark-db/tidemark/storage"
 	"github.com/tidemark-db/tidemark/storage/journal"
@@ -101,20 +101,13 @@ func BenchmarkSQL1000x8640(b *testing.B) {
 
 // repeat runs an operation as often as b asks. It reports its shortest time and its time of all processors, which other work on the machine changes little.
 func repeat(b *testing.B, operation func()) {
-	used := func() int64 {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			b.Fatal(err)
-		}
-		return u.Utime.Nano() + u.Stime.Nano()
-	}
-	from, best := used(), time.Hour
+	used, best := selfmetrics.ProcessorTime(), time.Hour
 	for b.Loop() {
 		start := time.Now()
 		operation()
 		best = min(best, time.Since(start))
 	}
-	b.ReportMetric(float64(used()-from)/float64(b.N)/1e6, "cpu-ms/op")
+	b.ReportMetric(float64(selfmetrics.ProcessorTime()-used)/float64(b.N)/1e6, "cpu-ms/op")
 	b.ReportMetric(best.Seconds()*1e3, "best-ms")
 }
 

@@ -176,9 +176,9 @@ func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	await(ts, args[0], pattern)
 }
 
-// await polls a file, which another process writes.
+// await polls a file, which another process writes. A server that compiles a plugin under the race detector, beside other tests, may take half a minute.
 func await(ts *testscript.TestScript, file string, pattern *regexp.Regexp) []string {
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(90 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

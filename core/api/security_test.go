@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemark-db/tidemark/core/selfmetrics"
 )
 
 // packedDo sends a body that is compressed, or says so.
@@ -159,9 +161,9 @@ func TestExpressionsEnd(t *testing.T) {
 			if strings.HasSuffix(target, "/g") {
 				method = put
 			}
-			begin := time.Now()
+			begin := selfmetrics.ProcessorTime()
 			rec := w.do("admin", method, target, body)
-			if took := time.Since(begin); took > 3*time.Second {
+			if took := selfmetrics.ProcessorTime() - begin; took > 3*time.Second {
 				t.Errorf("%s is busy for %s with %s", target, took, excerpt(x))
 			}
 			if rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
@@ -170,9 +172,9 @@ func TestExpressionsEnd(t *testing.T) {
 		}
 	}
 	for _, field := range []string{`"entity":"` + stars + `"`, `"entity":"*","tags":{"t":"` + stars + `"}`, `"entity":"*","tags":{"t":["` + marks + `","` + stars + `"]}`} {
-		begin := time.Now()
+		begin := selfmetrics.ProcessorTime()
 		w.do("admin", "POST", "/api/v1/series/query", `[{"metric":"m","startDate":"1970-01-01T00:00:00Z","endDate":"now",`+field+`}]`)
-		if took := time.Since(begin); took > 3*time.Second {
+		if took := selfmetrics.ProcessorTime() - begin; took > 3*time.Second {
 			t.Errorf("a pattern keeps the server busy for %s: %s", took, excerpt(field))
 		}
 	}

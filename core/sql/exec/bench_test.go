@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/dates"
+	"github.com/tidemark-db/tidemark/core/selfmetrics"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
 	"github.com/tidemark-db/tidemark/core/sql/column"
 	"github.com/tidemark-db/tidemark/core/sql/expr"
@@ -67,7 +67,7 @@ func benchmark(b *testing.B, db *storage.DB, root func() plan.Operator) {
 	env := &expr.Env{Zone: time.UTC, ServerZone: time.UTC, Facts: storedFacts{db: db}}
 	var rows int
 	b.ReportAllocs()
-	used := processorTime()
+	used := selfmetrics.ProcessorTime()
 	for b.Loop() {
 		rows = 0
 		c := Config{Reader: db, Catalog: db, Metadata: db, Memory: NewMemory(64 << 20), Workers: 2}
@@ -79,16 +79,7 @@ func benchmark(b *testing.B, db *storage.DB, root func() plan.Operator) {
 		}
 	}
 	b.ReportMetric(float64(rows), "rows")
-	b.ReportMetric(float64(processorTime()-used)/float64(b.N)/1e6, "cpu-ms/op")
-}
-
-// processorTime is what the process has used so far, of all processors, in nanoseconds: other work on the machine does not count.
-func processorTime() int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
+	b.ReportMetric(float64(selfmetrics.ProcessorTime()-used)/float64(b.N)/1e6, "cpu-ms/op")
 }
 
 func hourly(functions ...string) plan.Operator {
