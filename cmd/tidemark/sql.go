@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -26,6 +27,9 @@ type sqlCmd struct {
 	Format string   `help:"table, csv or json; default: table on a terminal, otherwise csv." enum:"auto,table,csv,json" default:"auto" short:"f"`
 	Limit  int64    `help:"Rows of a result; 0 = all." default:"0"`
 	Timing bool     `help:"Tell how long each statement takes."`
+	Store  bool     `help:"Store the rows of queries as series instead of printing them: columns datetime or time, entity, tags.NAME, metric.FIELD, entity.FIELD; each number is a metric of its label."`
+	Newer  bool     `help:"With --store: only samples later than the last one of their series."`
+	Try    bool     `help:"With --store: store nothing, print the commands of the first ten rows."`
 	Query  []string `arg:"" optional:"" help:"Statements; without any they are read from standard input, or typed on a terminal."`
 }
 
@@ -39,12 +43,18 @@ The exit code is 0 when all statements worked, 1 when one failed (what follows i
 
 func (c *sqlCmd) Run() error {
 	c.Endless = true
+	if (c.Newer || c.Try) && !c.Store {
+		return usageError{errors.New("--newer and --try need --store")}
+	}
 	client := &sqlClient{remote: &c.remote, format: c.Format, limit: c.Limit, timing: c.Timing, out: os.Stdout, notes: os.Stderr}
 	if client.format == "auto" {
 		client.format = "csv"
 		if term.IsTerminal(int(os.Stdout.Fd())) {
 			client.format = "table"
 		}
+	}
+	if c.Store {
+		client.store = url.Values{"checkLastTime": {strconv.FormatBool(c.Newer)}, "test": {strconv.FormatBool(c.Try)}}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -64,6 +74,7 @@ type sqlClient struct {
 	format string // table, csv or json
 	limit  int64
 	timing bool
+	store  url.Values // how rows are stored; nil = they are printed
 	out    io.Writer
 	notes  io.Writer // times and warnings
 }
@@ -157,7 +168,12 @@ func (c *sqlClient) print(ctx context.Context, text string) (rows int, err error
 	if c.format != "csv" {
 		form.Set("outputFormat", "json")
 	}
-	answer, err := c.post(ctx, "/api/sql", form)
+	path := "/api/sql"
+	if c.store != nil {
+		path += "/store"
+		maps.Copy(form, c.store)
+	}
+	answer, err := c.post(ctx, path, form)
 	if err != nil {
 		if ctx.Err() != nil {
 			return -1, errors.New("stopped")
@@ -175,13 +191,35 @@ func (c *sqlClient) print(ctx context.Context, text string) (rows int, err error
 		}
 		return -1, err
 	}
-	switch c.format {
-	case "csv":
+	switch {
+	case c.store != nil:
+		return -1, c.printStored(answer.Body)
+	case c.format == "csv":
 		return -1, c.copyCSV(answer.Body)
-	case "json":
+	case c.format == "json":
 		return -1, c.copyJSON(answer.Body)
 	}
 	return printTable(c.out, answer.Body)
+}
+
+// printStored says what was stored, and prints the commands of a trial.
+func (c *sqlClient) printStored(body io.Reader) error {
+	var done struct {
+		Rows, Samples, Settings, Skipped int64
+		Commands                         []string
+	}
+	if err := json.NewDecoder(body).Decode(&done); err != nil {
+		return fmt.Errorf("the answer of the server: %w", err)
+	}
+	for _, command := range done.Commands {
+		fmt.Fprintln(c.out, command)
+	}
+	verb := "stored"
+	if c.store.Get("test") == "true" {
+		verb = "would be stored"
+	}
+	fmt.Fprintf(c.notes, "%d rows: %d samples and %d settings %s, %d numbers skipped\n", done.Rows, done.Samples, done.Settings, verb, done.Skipped)
+	return nil
 }
 
 func newQueryID() string {

@@ -81,6 +81,7 @@ GET /api/sql/cancel | API_DATA_READ
 POST /api/sql/cancel | API_DATA_READ
 GET /api/sql/series | API_DATA_READ
 POST /api/sql/series | API_DATA_READ
+POST /api/sql/store | API_DATA_READ and API_DATA_WRITE
 
 GET /api/v1/metrics | API_META_READ
 GET /api/v1/metrics/:metric | API_META_READ

@@ -127,6 +127,7 @@ var sqlOperations = []operation{
 	{method: post, path: "/api/sql/cancel", summary: "Stop queries.", parameters: "queryId", answer: "SQLCancelled"},
 	{method: get, path: "/api/sql/series", summary: "Run a query whose answer is series.", parameters: "q timeFormat requestId", answer: "[]Series", also: "400=SQLErrors"},
 	{method: post, path: "/api/sql/series", summary: "The same, with the query as a text.", parameters: "q timeFormat requestId", body: sqlBodies, answer: "[]Series", also: "400=SQLErrors"},
+	{method: post, path: "/api/sql/store", summary: "Store the rows of a query as series.", parameters: "q queryId limit checkLastTime storeTest", body: sqlBodies, answer: "SQLStored", also: "400=SQLErrors"},
 }
 
 var metricOperations = []operation{

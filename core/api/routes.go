@@ -87,6 +87,7 @@ func (s *Server) routes() []route {
 		{post, "/api/sql/cancel", core.DataRead, (*call).sqlCancel},
 		{get, "/api/sql/series", core.DataRead, (*call).sqlSeries},
 		{post, "/api/sql/series", core.DataRead, (*call).sqlSeries},
+		{post, "/api/sql/store", core.DataRead | core.DataWrite, (*call).sqlStore},
 
 		{get, "/api/v1/metrics", core.MetaRead, (*call).metricList},
 		{get, "/api/v1/metrics/:metric", core.MetaRead, (*call).metricGet},

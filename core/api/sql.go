@@ -24,6 +24,7 @@ type SQL interface {
 	Run(ctx context.Context, r sql.Request, answer func(*sql.Answer) error) error
 	Columns(ctx context.Context, r sql.Request) ([]sql.Column, error)
 	Cancel(id string, origin core.Origin) []sql.Running
+	Store(ctx context.Context, r sql.Request, o sql.StoreOptions) (sql.Stored, error)
 }
 
 // sqlRequest is a statement with what its sender wants to get.

@@ -5,6 +5,7 @@
 //	engine.go   Engine: Run, Columns, Cancel; slots, time, memory, errors
 //	facts.go    what functions ask of the database
 //	modify.go   INSERT, UPDATE, DELETE become batches for the pipeline
+//	store.go    Store: the rows of a SELECT become series
 //
 // The packages below it are the phases: parse (text to ast), plan (names to columns, conditions to what the reader can do), exec (operators over batches),
 // with expr (expressions) and column (values) under both. format writes what comes out.
@@ -151,6 +152,16 @@ var (
 // Run leads a statement through its phases and passes its result to answer, which reads the rows; what answer returns is returned. Errors of a statement are of
 // code Invalid, with the texts of the contract. It waits while sql.queries others run.
 func (e *Engine) Run(ctx context.Context, r Request, answer func(*Answer) error) error {
+	return e.lead(ctx, r, func(ctx context.Context, x *session) error {
+		return x.run(ctx, func(a *Answer) error {
+			a.Rows = e.explained(ctx, a.Rows)
+			return answer(a)
+		})
+	})
+}
+
+// lead runs a statement as one of those that are counted, timed and can be cancelled.
+func (e *Engine) lead(ctx context.Context, r Request, run func(context.Context, *session) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, stop := context.WithTimeoutCause(ctx, e.Time, errTime)
@@ -162,10 +173,7 @@ func (e *Engine) Run(ctx context.Context, r Request, answer func(*Answer) error)
 	}
 	defer func() { <-e.slots }()
 	x := e.session(ctx, r)
-	err := x.run(ctx, func(a *Answer) error {
-		a.Rows = e.explained(ctx, a.Rows)
-		return answer(a)
-	})
+	err := run(ctx, x)
 	e.Log.Debug("query ended", "id", q.ServerID, "user", q.User, "ms", int64(e.Clock()-q.Started), "samples", x.fetched.Load(), "err", err)
 	return e.failure(ctx, err)
 }

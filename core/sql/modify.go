@@ -27,8 +27,8 @@ const deletions = 10_000
 
 // modify runs a statement that changes data. It returns the receipt of the last batch, nil when there was nothing to change.
 func (x *session) modify(ctx context.Context, s ast.Statement) (*core.Receipt, error) {
-	if x.Ingest == nil || !x.request.Origin.Grants.Roles.Has(core.DataWrite) {
-		return nil, core.Errorf(core.Forbidden, "statements that change data need the role %s", strings.Join(core.DataWrite.Names(), ""))
+	if err := x.mayWrite(); err != nil {
+		return nil, err
 	}
 	switch s := s.(type) {
 	case *ast.Insert:
@@ -43,6 +43,13 @@ func (x *session) modify(ctx context.Context, s ast.Statement) (*core.Receipt, e
 		return x.delete(ctx, s)
 	}
 	return nil, core.Errorf(core.Unimplemented, "statements of type %T are not known", s)
+}
+
+func (x *session) mayWrite() error {
+	if x.Ingest == nil || !x.request.Origin.Grants.Roles.Has(core.DataWrite) {
+		return core.Errorf(core.Forbidden, "statements that change data need the role %s", strings.Join(core.DataWrite.Names(), ""))
+	}
+	return nil
 }
 
 // assignments adds what a WHERE of `column = literal` terms says to those of SET.
@@ -80,6 +87,10 @@ type row struct {
 	metricTags map[string]any
 }
 
+func newRow() row {
+	return row{metric: map[string]any{}, metricTags: map[string]any{}, about: map[string]any{}, entityTags: map[string]any{}}
+}
+
 type metricValue struct {
 	metric string
 	number command.Number
@@ -95,7 +106,7 @@ func (x *session) insert(ctx context.Context, table string, set []ast.Assignment
 	if err != nil {
 		return nil, err
 	}
-	r := row{metric: map[string]any{}, metricTags: map[string]any{}, about: map[string]any{}, entityTags: map[string]any{}}
+	r := newRow()
 	for i, a := range set {
 		if err := x.assign(&r, table, a, values[i]); err != nil {
 			return nil, err
@@ -157,23 +168,31 @@ func (x *session) assign(r *row, table string, a ast.Assignment, v column.Value)
 		r.text, r.hasText = textOf(v), v.Type != column.Null && textOf(v) != ""
 		return nil
 	case whole && first == "tags":
-		return eachTag(a, textOf(v), func(name, value string) { r.tags = append(r.tags, core.Tag{Name: name, Value: value}) })
+		return at(a.Value, eachTag(textOf(v), func(name, value string) { r.tags = append(r.tags, core.Tag{Name: name, Value: value}) }))
 	case first == "tags" && len(parts) == 2:
 		if value := textOf(v); value != "" {
 			r.tags = append(r.tags, core.Tag{Name: stored(parts[1].Text), Value: value})
 		}
 		return nil
 	case (first == "metric" || first == "entity") && len(parts) > 1:
-		if strings.EqualFold(table, allMetrics) {
+		if strings.EqualFold(table, allMetrics) || !knownSetting(first, parts[1:]) {
 			return a.Column.At().Errorf("Unexpected expression: '%s'", nameOf(a.Column))
 		}
-		return r.assignSetting(first, parts[1:], a, v)
+		return at(a.Value, r.assignSetting(first, parts[1:], v))
 	case strings.EqualFold(table, allMetrics):
 		return r.assignNumber(stored(nameOf(&ast.Name{Parts: parts})), a, v)
 	case whole && first == "value":
 		return r.assignNumber(stored(table), a, v)
 	}
 	return a.Column.At().Errorf("Unexpected expression: '%s'", nameOf(a.Column))
+}
+
+// at gives an error the place of an expression.
+func at(e ast.Expr, err error) error {
+	if err == nil {
+		return nil
+	}
+	return e.At().Errorf("%s", err)
 }
 
 // stored is the form in which names are kept.
@@ -198,22 +217,28 @@ func textOf(v column.Value) string {
 }
 
 func (x *session) assignTime(r *row, a ast.Assignment, v column.Value) error {
-	r.timed = true
+	if r.time, r.timed = x.timeOf(v); r.timed {
+		return nil
+	}
+	text := ast.Text(a.Value)
+	if v.Type == column.String {
+		text = v.Text
+	}
+	return a.Value.At().Errorf("Invalid date value: '%s'", text)
+}
+
+// timeOf takes a timestamp, whole milliseconds, or a text that is a literal of time.
+func (x *session) timeOf(v column.Value) (core.Time, bool) {
 	switch {
 	case v.Type == column.String:
-		at, err := dates.Moment{Now: x.env.Now, Zone: x.env.Zone, Calendars: x.env.Calendars, Calendar: x.env.Calendars.Default()}.ParseLiteral(v.Text)
-		if err != nil {
-			return a.Value.At().Errorf("Invalid date value: '%s'", v.Text)
-		}
-		r.time = at
+		t, err := dates.Moment{Now: x.env.Now, Zone: x.env.Zone, Calendars: x.env.Calendars, Calendar: x.env.Calendars.Default()}.ParseLiteral(v.Text)
+		return t, err == nil
 	case v.Type == column.Timestamp || v.Type.Numeric() && v.Whole:
-		r.time = core.Time(v.Int)
+		return core.Time(v.Int), true
 	case v.Type.Numeric() && v.Float == math.Trunc(v.Float) && math.Abs(v.Float) < 1<<53:
-		r.time = core.Time(v.Float)
-	default:
-		return a.Value.At().Errorf("Invalid date value: '%s'", ast.Text(a.Value))
+		return core.Time(v.Float), true
 	}
-	return nil
+	return 0, false
 }
 
 // assignNumber takes the number of a metric. A literal keeps all its digits. NULL is left out.
@@ -257,14 +282,14 @@ func literal(e ast.Expr) string {
 }
 
 // eachTag reads `name=value;name=value`.
-func eachTag(a ast.Assignment, text string, add func(name, value string)) error {
+func eachTag(text string, add func(name, value string)) error {
 	for pair := range strings.SplitSeq(text, ";") {
 		if strings.TrimSpace(pair) == "" {
 			continue
 		}
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSpace(name) == "" {
-			return a.Value.At().Errorf("'%s' is not of the form name=value;name=value", text)
+			return fmt.Errorf("'%s' is not of the form name=value;name=value", text)
 		}
 		if value != "" {
 			add(stored(name), value)
@@ -280,8 +305,14 @@ var settingFields = map[string]map[string]string{
 	"entity": {"label": "label", "interpolate": "interpolate", "timezone": "timeZone", "enabled": "enabled"},
 }
 
-// assignSetting takes metric.label, entity.tags.site and the like.
-func (r *row) assignSetting(of string, parts []ast.Ident, a ast.Assignment, v column.Value) error {
+// knownSetting reports whether a setting of metrics or entities can be written.
+func knownSetting(of string, parts []ast.Ident) bool {
+	field := strings.ToLower(parts[0].Text)
+	return field == "tags" && len(parts) <= 2 || settingFields[of][field] != "" && len(parts) == 1
+}
+
+// assignSetting takes a known setting: metric.label, entity.tags.site and the like.
+func (r *row) assignSetting(of string, parts []ast.Ident, v column.Value) error {
 	patch, tags := r.metric, r.metricTags
 	if of == "entity" {
 		patch, tags = r.about, r.entityTags
@@ -290,20 +321,18 @@ func (r *row) assignSetting(of string, parts []ast.Ident, a ast.Assignment, v co
 	member := settingFields[of][field]
 	switch {
 	case field == "tags" && len(parts) == 1:
-		return eachTag(a, textOf(v), func(name, value string) { tags[name] = value })
-	case field == "tags" && len(parts) == 2:
+		return eachTag(textOf(v), func(name, value string) { tags[name] = value })
+	case field == "tags":
 		if value := textOf(v); value != "" {
 			tags[stored(parts[1].Text)] = value
 		}
 		return nil
-	case member == "" || len(parts) > 1:
-		return a.Column.At().Errorf("Unexpected expression: '%s'", nameOf(a.Column))
 	case v.Type == column.Null || v.Type == column.String && v.Text == "":
 		return nil
 	}
 	value, err := settingValue(member, textOf(v))
 	if err != nil {
-		return a.Value.At().Errorf("%s must be %s, not '%s'", nameOf(a.Column), err, textOf(v))
+		return fmt.Errorf("%s.%s must be %s, not '%s'", of, parts[0].Text, err, textOf(v))
 	}
 	patch[member] = value
 	return nil
