@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -30,8 +31,8 @@ func (s Severity) String() string {
 
 // ParseSeverity takes a code, a name or an alias (INFO, WARN, ERROR), ignoring case.
 func ParseSeverity(text string) (Severity, bool) {
-	if n, err := strconv.ParseUint(text, 10, 8); err == nil {
-		return Severity(n), n < uint64(len(severityNames))
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n == math.Trunc(n) && n >= 0 { // some clients write whole numbers as 3.0
+		return Severity(min(n, math.MaxUint8)), n < float64(len(severityNames))
 	}
 	up := strings.ToUpper(text)
 	for i, name := range severityNames {

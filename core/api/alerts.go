@@ -379,10 +379,10 @@ func decodeAlertChange(v gjson.Result) (id uint64, flag core.Acknowledgement, er
 		text = o.text("id", v)
 	}
 	n, ok := parseInteger(text)
-	if o.err == nil && (!ok || n < 0) {
+	if o.err == nil && !ok {
 		o.fail("id: the number of an alert is expected, not %s", excerpt(v.Raw))
 	}
-	return uint64(n), flag, o.err
+	return uint64(max(n, 0)), flag, o.err // 0 and less are numbers of no alert
 }
 
 // mayChangeAlerts needs the write permission for the entity of each open alert that is named.

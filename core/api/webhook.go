@@ -18,6 +18,7 @@ func (c *call) webhook() error {
 		RawQuery:    c.r.URL.RawQuery,
 		Rest:        strings.TrimPrefix(c.param("path"), "/"),
 		Header:      c.r.Header,
+		Host:        c.r.Host,
 		Body:        body,
 		ContentType: c.r.Header.Get("Content-Type"),
 		RemoteIP:    c.id.Address,

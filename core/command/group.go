@@ -74,7 +74,10 @@ func (g *Group) Flush(ctx context.Context) error {
 		return nil
 	}
 	more := g.full()
-	err := g.parse(ctx, g.spans)
+	var err error
+	for rest := g.spans; len(rest) > 0 && err == nil; {
+		rest, err = g.parse(ctx, rest)
+	}
 	g.text, g.spans = g.text[:0], g.spans[:0]
 	if !more && cap(g.text) > groupBytes/4 { // a burst is over: its memory is not kept for a connection that may say nothing for hours
 		g.text, g.spans, g.parsed = nil, nil, nil
@@ -82,24 +85,32 @@ func (g *Group) Flush(ctx context.Context) error {
 	return err
 }
 
-// parse makes the batch of all commands and offers it. Those that do not parse are left out.
-func (g *Group) parse(ctx context.Context, spans []span) error {
+// parse makes a batch of commands and offers it. Those that do not parse are left out. It returns the commands that need a batch of their own: within one, settings
+// take effect before all data, so that a change of settings behind data that it would apply to begins the next.
+func (g *Group) parse(ctx context.Context, spans []span) (rest []span, err error) {
 	b, err := g.New(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.Grow(g.before.of(g.before.keys, len(spans)), g.before.of(g.before.samples, len(spans)))
 	g.parsed = g.parsed[:0]
-	for _, one := range spans {
+	var order order
+	for i, one := range spans {
 		line := g.text[one.start:one.end]
+		documents := len(b.Documents)
 		if err := g.Parse(b, line); err != nil {
 			g.Refuse(line, err)
 			continue
 		}
+		if len(b.Documents) > documents && !order.keeps(b, documents) {
+			b.Documents = b.Documents[:documents]
+			rest = spans[i:]
+			break
+		}
 		g.parsed = append(g.parsed, one)
 	}
-	g.before = size{len(spans), len(b.Keys), b.Samples.Len()}
-	return g.offer(ctx, b, g.parsed)
+	g.before = size{len(spans) - len(rest), len(b.Keys), b.Samples.Len()}
+	return rest, g.offer(ctx, b, g.parsed)
 }
 
 // offer stores a batch. When the pipeline refuses it, each half of its commands is offered by itself, down to the command that is at fault: that costs log2

@@ -135,3 +135,30 @@ func TestRest(t *testing.T) {
 		t.Errorf("%q %v", rest, err)
 	}
 }
+
+// A change of settings begins a batch where it comes behind data that it would apply to. What agents send, the same settings before each sample, stays together.
+func TestGroupKeepsOrder(t *testing.T) {
+	for _, test := range []struct{ lines, want string }{
+		{"metric m:a p:integer\nseries e:1 m:a=1\nmetric m:a p:integer\nseries e:1 m:a=2", "4"},
+		{"metric m:a p:integer\nseries e:1 m:a=1\nmetric m:b p:integer\nseries e:1 m:b=2", "4"},
+		{"series e:1 m:a=1\nmetric m:a b:false\nseries e:1 m:a=2", "1 2"},
+		{"series e:1 m:a=1\nseries e:2 m:b=1\nmetric m:a b:false\nmetric m:b b:false\nseries e:1 m:a=2\nmetric m:a b:true\nmetric m:b b:false", "2 3 2"},
+		{"message e:1 m:x\nentity e:2 b:false\nentity e:1 b:false\nentity e:3 b:false", "2 2"},
+		{"metric m:a b:true\nmetric m:a b:false\nmetric m:a b:true\nseries e:1 m:a=1", "4"},
+		{"entity e:1 t:a=1\nproperty e:1 t:$entity_tags v:a=2\nentity e:1 t:a=1\nproperty e:1 t:p v:a=2\nentity e:1 t:a=1", "2 3"},
+	} {
+		var p Parser
+		var batches []string
+		g := Group{New: func(context.Context) (*core.Batch, error) { return &core.Batch{}, nil }, Parse: p.Line,
+			Store: func(_ context.Context, b *core.Batch) (core.Receipt, error) {
+				batches = append(batches, fmt.Sprint(b.Len()))
+				return core.Receipt{}, nil
+			}}
+		for line := range strings.SplitSeq(test.lines, "\n") {
+			g.Add([]byte(line))
+		}
+		if err := g.Flush(t.Context()); err != nil || strings.Join(batches, " ") != test.want || g.Stored != strings.Count(test.lines, "\n")+1 {
+			t.Errorf("%q: batches of %v, %d stored, want %s", test.lines, batches, g.Stored, test.want)
+		}
+	}
+}

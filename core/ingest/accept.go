@@ -55,7 +55,9 @@ type acceptance struct {
 	entities      []entityState
 	metricByName  map[string]uint32
 	entityByName  map[string]uint32
-	lastMetric    int // index of the state asked for last
+	changes       map[document][]int // of documents, by their place in the batch
+	indexed       bool               // changes is filled
+	lastMetric    int                // index of the state asked for last
 	lastEntity    int
 	keys          []keyState
 	dropped       []bool   // by sample; empty = none
@@ -67,7 +69,7 @@ type acceptance struct {
 func (p *Pipeline) acceptance(b *core.Batch) *acceptance {
 	a, ok := p.scratch.Get().(*acceptance)
 	if !ok {
-		a = &acceptance{metricByName: make(map[string]uint32), entityByName: make(map[string]uint32)}
+		a = &acceptance{metricByName: make(map[string]uint32), entityByName: make(map[string]uint32), changes: make(map[document][]int)}
 	}
 	a.Pipeline, a.b, a.now = p, b, p.opts.Now()
 	return a
@@ -77,6 +79,8 @@ func (p *Pipeline) acceptance(b *core.Batch) *acceptance {
 func (p *Pipeline) release(a *acceptance) {
 	clear(a.metricByName)
 	clear(a.entityByName)
+	clear(a.changes)
+	a.indexed = false
 	clear(a.metrics)
 	clear(a.entities)
 	a.metrics, a.entities, a.keys = a.metrics[:0], a.entities[:0], a.keys[:0]
@@ -115,7 +119,7 @@ func (a *acceptance) metric(name string) uint32 {
 	}
 	s := metricState{name: name} // an unknown metric gets the defaults, under which nothing has to be done
 	m, known := a.catalog.Metric(name)
-	if known {
+	if m, known = settled(a, core.DocMetric, name, m, known); known {
 		s.known = true
 		a.settings(&s, m)
 	}
@@ -165,9 +169,10 @@ func (a *acceptance) entity(name string) *entityState {
 		return &a.entities[i]
 	}
 	e, known := a.catalog.Entity(name)
+	e, exists := settled(a, core.DocEntity, name, e, known) // who may write depends on what is stored
 	a.lastEntity = len(a.entities)
 	a.entityByName[name] = uint32(a.lastEntity)
-	a.entities = append(a.entities, entityState{name: name, known: known, enabled: e.Enabled || !known})
+	a.entities = append(a.entities, entityState{name: name, known: known, enabled: e.Enabled || !exists})
 	return &a.entities[len(a.entities)-1]
 }
 

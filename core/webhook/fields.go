@@ -55,6 +55,8 @@ func (m *mapper) header(name string) string {
 	switch key {
 	case "Authorization", "Proxy-Authorization", "Cookie":
 		return ""
+	case "Host":
+		return cleanValue(m.Host)
 	}
 	return cleanValue(textproto.MIMEHeader(m.Header).Get(key))
 }

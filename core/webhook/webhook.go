@@ -20,6 +20,7 @@ type Request struct {
 	RawQuery    string              // still encoded
 	Rest        string              // path after /messages/webhook/, decoded
 	Header      map[string][]string // net/http's Header: canonical names
+	Host        string              // the header that net/http keeps beside the others
 	Body        string              // decompressed; the message may point into it
 	ContentType string
 	RemoteIP    string // of the socket peer, without port
