@@ -67,8 +67,11 @@ func newSeriesOfRows(columns []sql.Column, most int) (*seriesOfRows, error) {
 // add takes rows. Rows without time or number are left out.
 func (s *seriesOfRows) add(b *column.Batch) error {
 	for i := range b.Len {
-		at := b.Columns[s.time]
-		if at.IsNull(i) || at.Ints == nil {
+		at, timed, err := instantOf(b.Columns[s.time].Value(i))
+		if err != nil {
+			return err
+		}
+		if !timed {
 			continue
 		}
 		for _, n := range s.numbers {
@@ -84,7 +87,7 @@ func (s *seriesOfRows) add(b *column.Batch) error {
 				return core.Errorf(core.TooLarge, "the result has more than %d samples, limits.samples allows no more: narrow the query or set a limit", s.most)
 			}
 			series := s.of(b, i, n)
-			series.times = append(series.times, core.Time(at.Ints[at.Index(i)]))
+			series.times = append(series.times, at)
 			if _, ok := v.Decimal(); ok {
 				if series.digits == nil {
 					series.digits = map[int]string{}
@@ -95,6 +98,22 @@ func (s *seriesOfRows) add(b *column.Batch) error {
 		}
 	}
 	return nil
+}
+
+// instantOf is the time of a row; false for none.
+func instantOf(v column.Value) (t core.Time, ok bool, err error) {
+	switch {
+	case v.Type == column.Null, v.Type == column.String && v.Text == "":
+		return 0, false, nil
+	case v.Type == column.String:
+		if t, err = dates.ParseISO(v.Text); err != nil {
+			return 0, false, core.Errorf(core.Invalid, "the time of a row is '%s': a date in ISO 8601 is expected, or milliseconds", excerpt(v.Text))
+		}
+		return t, true, nil
+	case v.Type == column.Timestamp, v.Whole:
+		return core.Time(v.Int), true, nil
+	}
+	return core.Time(v.Float), !math.IsNaN(v.Float), nil
 }
 
 // of returns the series of a number.
@@ -135,7 +154,7 @@ func (c *call) sqlSeries() error {
 		return c.sqlFailure(core.Errorf(core.Invalid, `missing required parameter "q"`), false)
 	}
 	var s *seriesOfRows
-	r := sql.Request{Text: text, ID: get("queryId"), Origin: c.sqlOrigin()}
+	r := sql.Request{Text: text, ID: get("queryId"), Origin: c.sqlOrigin(), ReadOnly: true}
 	err = c.server.SQL.Run(c.reading(), r, func(a *sql.Answer) (err error) {
 		if s, err = newSeriesOfRows(a.Columns, c.server.Limits.Samples); err != nil {
 			return err

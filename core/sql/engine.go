@@ -108,6 +108,7 @@ type Request struct {
 	Origin     core.Origin
 	Limit      int64 // rows of the result; 0 = all
 	EncodeTags bool  // columns of whole tag sets are JSON objects
+	ReadOnly   bool  // statements that change data are refused
 }
 
 // Column describes a column of a result.
@@ -198,6 +199,9 @@ func (x *session) run(ctx context.Context, answer func(*Answer) error) error {
 		return x.query(ctx, s, answer)
 	case *ast.Explain:
 		return x.explain(ctx, s.Select, answer)
+	}
+	if x.request.ReadOnly {
+		return core.Errorf(core.Invalid, "only the rows of a SELECT can become series")
 	}
 	receipt, err := x.modify(ctx, s)
 	if err != nil {

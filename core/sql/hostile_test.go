@@ -123,6 +123,29 @@ func TestJoinProductIsBounded(t *testing.T) {
 	}
 }
 
+// A join of many tables shares the memory between them, whatever its scans put by.
+func TestJoinOfManyTables(t *testing.T) {
+	w := newWorld(t, openStorage)
+	b := &core.Batch{Origin: core.SystemOrigin(0)}
+	query := "SELECT x0.value FROM x0"
+	for i := range 64 {
+		metric := fmt.Sprintf("x%d", i)
+		for tag := range 2 {
+			b.Add(b.Ref(core.SeriesKey{Metric: metric, Entity: "e", Tags: core.Tags{{Name: "t", Value: fmt.Sprint(tag)}}}), origin+core.Time(tag), 1)
+		}
+		if i > 0 {
+			query += " JOIN " + metric
+		}
+	}
+	if _, err := w.pipe.Ingest(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	w.engine.Memory = 8 << 20
+	if n, err := w.rows(t.Context(), query); n != 2 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
 // A query of any kind ends soon after it is cancelled, and leaves nothing.
 func TestCancelEveryOperator(t *testing.T) {
 	w := hostileWorld(t)

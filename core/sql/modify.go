@@ -179,6 +179,8 @@ func (x *session) assign(r *row, table string, a ast.Assignment, v column.Value)
 			return a.Column.At().Errorf("Unexpected expression: '%s'", nameOf(a.Column))
 		}
 		return at(a.Value, r.assignSetting(first, parts[1:], v))
+	case strings.EqualFold(table, allMetrics) && whole && (first == "value" || first == "metric"):
+		return a.Column.At().Errorf("Unexpected expression: '%s'", nameOf(a.Column)) // predefined, but each metric has a column of its own here
 	case strings.EqualFold(table, allMetrics):
 		return r.assignNumber(stored(nameOf(&ast.Name{Parts: parts})), a, v)
 	case whole && first == "value":
@@ -261,6 +263,9 @@ func (r *row) assignNumber(metric string, a ast.Assignment, v column.Value) erro
 		}
 	default:
 		return a.Value.At().Errorf("'%s' is no number", textOf(v))
+	}
+	if math.IsInf(n.Value, 0) {
+		return a.Value.At().Errorf("'%s' is out of the range of numbers", ast.Text(a.Value))
 	}
 	r.numbers = append(r.numbers, metricValue{metric, n})
 	return nil
@@ -406,7 +411,7 @@ func (r *row) batch(table string, origin core.Origin) (*core.Batch, error) {
 	}
 	if len(r.numbers) == 0 {
 		if strings.EqualFold(table, allMetrics) {
-			return nil, ast.Errorf("IllegalArgumentException: Either value or text is required")
+			return nil, ast.Errorf("IllegalArgumentException: a metric is required: a column of its name with a number")
 		}
 		b.AddText(b.Ref(core.SeriesKey{Metric: stored(table), Entity: r.entity, Tags: r.tags}), r.time, r.text)
 	}

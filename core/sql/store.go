@@ -48,7 +48,7 @@ func (e *Engine) Store(ctx context.Context, r Request, o StoreOptions) (Stored, 
 		}
 		query, ok := statement.(*ast.Select)
 		if !ok {
-			return core.Errorf(core.Invalid, "only the rows of a SELECT can be stored")
+			return core.Errorf(core.Invalid, "only the rows of a SELECT can become series")
 		}
 		if o.Try && (x.request.Limit == 0 || x.request.Limit > triedRows) {
 			x.request.Limit = triedRows

@@ -54,6 +54,7 @@ type execution struct {
 	env   *expr.Env
 	spill *spillSpace
 	most  int // rows of a batch that expressions are computed for
+	scans int // that may be open at one time
 
 	stopped func() error // why the query is to end, for what takes long between two batches; nil = nobody ends it
 }
@@ -97,7 +98,7 @@ func Run(ctx context.Context, q *plan.Query, c Config) iter.Seq2[*column.Batch, 
 		if c.Memory == nil {
 			c.Memory = NewMemory(0)
 		}
-		x := &execution{Config: c, env: q.Env, spill: &spillSpace{}, stopped: ctx.Err}
+		x := &execution{Config: c, env: q.Env, spill: &spillSpace{}, stopped: ctx.Err, scans: plan.Scans(q.Root)}
 		defer x.spill.close()
 		held := account{memory: x.Memory}
 		defer held.release()

@@ -24,7 +24,7 @@ type entityMerge struct {
 }
 
 const (
-	mergeShare  = 8         // part of the memory of a query that one merge puts by
+	mergeShare  = 8         // part of the memory of a query that one merge puts by; of a join of many tables, all of them twice that
 	mergeMemory = 16 << 20  // of a query without a limit
 	leastMerge  = 512 << 10 // of a query with a small limit: a batch of rows with a dozen of columns
 	perRun      = 160       // bytes of a run beside its rows and the text of its tags
@@ -46,6 +46,9 @@ func (e *entityMerge) putBy() (err error) {
 	n := int64(mergeMemory)
 	if limit := e.Memory.Limit(); limit > 0 {
 		n = max(limit/mergeShare, leastMerge)
+		if e.scans > 2 {
+			n = max(2*n/int64(e.scans), leastMerge/64)
+		}
 	}
 	for err = e.put.grow(n); err != nil && n > leastMerge/64; err = e.put.grow(n) {
 		n /= 2

@@ -409,7 +409,7 @@ func (a *assembly) groupedRows(in Operator, rows *scope) (Operator, *scope, erro
 		if having, err = out.bind(a.having); err != nil {
 			return nil, nil, err
 		}
-		if !isBoolean(having) {
+		if !a.isBoolean(having) {
 			return nil, nil, a.stmt.Having.At().Errorf("Invalid HAVING clause expression: %s", ast.Text(a.stmt.Having))
 		}
 	}

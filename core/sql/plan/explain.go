@@ -31,6 +31,38 @@ func (q *Query) Computed() (n int) {
 	return n
 }
 
+// Scans returns how many scans an operator reads from, which may all be open at one time.
+func Scans(op Operator) (n int) {
+	switch op := op.(type) {
+	case *Scan:
+		return 1
+	case *View:
+		return Scans(op.Query.Root)
+	case *Join:
+		for _, in := range op.Inputs {
+			n += Scans(in.In)
+		}
+		return n
+	case *Filter:
+		return Scans(op.In)
+	case *RowNumber:
+		return Scans(op.In)
+	case *Group:
+		return Scans(op.In)
+	case *Window:
+		return Scans(op.In)
+	case *Project:
+		return Scans(op.In)
+	case *Distinct:
+		return Scans(op.In)
+	case *Sort:
+		return Scans(op.In)
+	case *Limit:
+		return Scans(op.In)
+	}
+	return 0
+}
+
 func (n notes) of(node expr.Node) string {
 	if node == nil {
 		return ""

@@ -58,8 +58,10 @@ func (sc *scope) in(e *ast.In) (expr.Node, error) {
 	if sc.isGroups(e.X) {
 		return expr.InGroups(x, list), nil
 	}
-	if sc.isTime(e.X, x) {
-		err = sc.instants(e.List, list)
+	if _, literal := e.X.(*ast.Literal); literal || sc.isTime(e.X, x) {
+		all := append([]expr.Node{x}, list...)
+		err = sc.comparable(append([]ast.Expr{e.X}, e.List...), all)
+		x, list = all[0], all[1:]
 	} else if sc.isName(e.X) {
 		for i := range list {
 			if list[i], err = sc.stored(e.List[i], list[i]); err != nil {
@@ -114,6 +116,16 @@ func (sc *scope) isGroups(e ast.Expr) bool {
 	return ok && r.source.Kind == SourceEntityField && r.source.Name == "groups"
 }
 
+// comparable reads the texts among values that are compared with each other as dates, in place, when one of the values is an instant.
+func (sc *scope) comparable(list []ast.Expr, nodes []expr.Node) error {
+	for i, e := range list {
+		if sc.isTime(e, nodes[i]) {
+			return sc.instants(list, nodes)
+		}
+	}
+	return nil
+}
+
 func (sc *scope) between(e *ast.Between) (expr.Node, error) {
 	if e.View != nil {
 		return sc.betweenView(e)
@@ -122,10 +134,8 @@ func (sc *scope) between(e *ast.Between) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sc.isTime(e.X, list[0]) {
-		if err := sc.instants([]ast.Expr{e.Low, e.High}, list[1:]); err != nil {
-			return nil, err
-		}
+	if err := sc.comparable([]ast.Expr{e.X, e.Low, e.High}, list); err != nil {
+		return nil, err
 	}
 	return expr.Between(list[0], expr.Bounds{Low: list[1], High: list[2], LowExcl: e.LowExcl, HighExcl: e.HighExcl}), nil
 }
@@ -200,7 +210,7 @@ func (sc *scope) alternatives(x ast.Expr, n expr.Node, list []ast.Expr) ([]expr.
 		return nodes, err
 	}
 	for i, c := range nodes {
-		if !isBoolean(c) {
+		if !sc.isBoolean(c) {
 			return nil, list[i].At().Errorf("Invalid expression: '%s'", sc.text(list[i]))
 		}
 	}

@@ -91,7 +91,7 @@ func (sc *scope) node(e ast.Expr) (expr.Node, error) {
 		return sc.binary(e)
 	case *ast.Not:
 		x, err := sc.bind(e.X)
-		if err == nil && !isBoolean(x) {
+		if err == nil && !sc.isBoolean(x) {
 			err = e.Errorf("Invalid expression: '%s'", sc.text(e))
 		}
 		if err != nil {
@@ -226,7 +226,7 @@ func (sc *scope) logical(e *ast.Binary, whole ast.Expr) (expr.Node, error) {
 				of = inner
 			}
 			sides[i], err = sc.logical(inner, of)
-		} else if sides[i], err = sc.bind(side); err == nil && !isBoolean(sides[i]) {
+		} else if sides[i], err = sc.bind(side); err == nil && !sc.isBoolean(sides[i]) {
 			written := sc.asWritten(whole)
 			if b, ok := written.(*ast.Binary); ok && b.Parens > 0 {
 				bare := *b
@@ -244,11 +244,13 @@ func (sc *scope) logical(e *ast.Binary, whole ast.Expr) (expr.Node, error) {
 	return expr.Or(sides[0], sides[1]), nil
 }
 
-// isBoolean reports whether a value may be true: NULL and placeholders may as well.
-func isBoolean(n expr.Node) bool {
+// isBoolean reports whether a value may be true: NULL may as well, and a placeholder, which only a query without rows has.
+func (a *assembly) isBoolean(n expr.Node) bool {
 	switch n.Type() {
-	case column.Boolean, column.Null, column.Object:
+	case column.Boolean, column.Null:
 		return true
+	case column.Object:
+		return a.Meta
 	}
 	return false
 }

@@ -55,7 +55,7 @@ type table struct {
 }
 
 // single reports whether all rows are of one metric.
-func (t *table) single() bool { return t.kind == seriesTable && !t.several }
+func (t *table) single() bool { return t.kind == seriesTable && (!t.several || len(t.metrics) == 1) }
 
 // metric is the name of the only metric, "" when there are several or none.
 func (t *table) metric() string {

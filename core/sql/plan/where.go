@@ -293,7 +293,7 @@ func (b *binder) checkWhere() error {
 	if err != nil {
 		return err
 	}
-	if !isBoolean(n) {
+	if !sc.isBoolean(n) {
 		return b.stmt.Where.At().Errorf("Invalid WHERE clause expression: %s", ast.Text(b.stmt.Where))
 	}
 	return nil
