@@ -148,8 +148,11 @@ func (f *facts) mayRead(entity string) (bool, error) {
 	})
 }
 
-// Groups returns the enabled groups that an entity belongs to, sorted.
+// Groups returns the enabled groups that an entity belongs to, sorted; none of an entity that the caller may not read.
 func (f *facts) Groups(entity string) ([]string, error) {
+	if may, err := f.mayRead(entity); err != nil || !may {
+		return nil, err
+	}
 	return remembered(f, f.memberships, entity, func() ([]string, error) {
 		if f.groups == nil {
 			all := []string{}
