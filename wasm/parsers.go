@@ -36,6 +36,8 @@ type Parsers struct {
 	// Describe takes what a plugin says of the metrics that it makes: those who upload data need not be allowed to change metrics. With nil
 	// the changes stay in the batch.
 	Describe func(ctx context.Context, metrics []core.DocChange) error
+	// Observe sees what a plugin made of a chunk before it is stored, and leaves it as it is; nil: nobody looks.
+	Observe func(ctx context.Context, plugin string, b *core.Batch)
 	// LetterBytes bounds what a *Lost keeps of the input, the head of a stateful stream included; 0 = 1 MiB.
 	LetterBytes int
 }
@@ -272,6 +274,9 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 	parsed.Dropped = max(0, int(b.Rejected)-len(b.Rejects))
 	if u.found.SkipRules {
 		parsed.Batch.HideFromRules()
+	}
+	if u.parsers.Observe != nil {
+		u.parsers.Observe(ctx, u.plugin.name, parsed.Batch)
 	}
 	if err := u.describe(ctx, parsed.Batch); err != nil {
 		return core.Parsed{}, err

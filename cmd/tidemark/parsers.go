@@ -39,6 +39,7 @@ type parserConfigs struct {
 	reader  core.Reader
 	catalog core.Catalog
 	ingest  core.Ingester
+	nmon    nmonGroups
 	zone    *time.Location
 	log     *slog.Logger
 }

@@ -55,7 +55,7 @@ func openPlugins(ctx context.Context, c Config, configs *parserConfigs) (*wasm.H
 		set.log.Error("parsers: " + err.Error()) // the others work
 	}
 	return host, &wasm.Parsers{Host: host, Configuration: configs.find, Transcode: transcode, Describe: configs.describe,
-		LetterBytes: int(c.DeadLetterBytes)}, nil
+		Observe: configs.nmon.observe, LetterBytes: int(c.DeadLetterBytes)}, nil
 }
 
 // pluginFile is plugins/NAME.yaml: what the operator says of the plugin NAME, which is plugins/NAME.wasm or a built-in one.

@@ -107,7 +107,7 @@ func serve(ctx context.Context, c Config) (err error) {
 		return err
 	}
 
-	configs, pages := &parserConfigs{reader: db, catalog: db, ingest: pipe, zone: c.Zone, log: log}, openPortals(c.Dir, log)
+	configs, pages := &parserConfigs{reader: db, catalog: db, ingest: pipe, nmon: nmonGroups{reader: db, ingest: pipe, log: log}, zone: c.Zone, log: log}, openPortals(c.Dir, log)
 	host, parsers, err := openPlugins(ctx, c, configs) // 4. loaded when they are first used
 	if err != nil {
 		return err

@@ -31,7 +31,10 @@ func (c *call) command() error {
 	if !roles.Has(core.DataWrite) && !roles.Has(core.MetaWrite) {
 		return auth.Denied()
 	}
-	commit := strings.EqualFold(c.values.Get("commit"), "true")
+	commit, err := flagParameter(c.values, "commit", false)
+	if err != nil {
+		return err
+	}
 	if err := c.unhurried(); err != nil { // lines may be hours apart
 		return err
 	}

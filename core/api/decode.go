@@ -51,9 +51,12 @@ func (o *object) text(name string, v gjson.Result) string {
 	return v.Raw
 }
 
-// texts reads an array of strings, or one string.
+// texts reads an array of strings, or one string. Null is none, in the array as well.
 func (o *object) texts(name string, v gjson.Result) []string {
-	if !v.IsArray() {
+	switch {
+	case v.Type == gjson.Null:
+		return nil
+	case !v.IsArray():
 		return []string{o.text(name, v)}
 	}
 	var list []string

@@ -96,6 +96,10 @@ func (c *call) entityGet() error {
 	if !past {
 		return entityMeta.get(c)
 	}
+	insertTime, err := c.wantsInsertTime()
+	if err != nil {
+		return err
+	}
 	name, _, err := entityMeta.existing(c)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (c *call) entityGet() error {
 		return core.Errorf(core.NotFound, "ENTITY not found for name: '%s': it has no version at %s", name, dates.AppendISO(nil, at))
 	}
 	f := query.MetaFields{Tags: query.AllTags}
-	if c.wantsInsertTime() {
+	if insertTime {
 		for e, err := range c.server.Metadata.Entities(c.reading(), core.MetaQuery{Name: name}) {
 			if err != nil {
 				return err
@@ -146,6 +150,10 @@ func (c *call) entityMetrics() error {
 	if err != nil {
 		return err
 	}
+	ownTimes, err := flagParameter(c.values, "useEntityInsertTime", true)
+	if err != nil {
+		return err
+	}
 	name, _, err := entityMeta.existing(c)
 	if err != nil {
 		return err
@@ -164,7 +172,6 @@ func (c *call) entityMetrics() error {
 		}
 		own[metric] = max(last, k.Last)
 	}
-	everywhere := strings.EqualFold(c.values.Get("useEntityInsertTime"), "false")
 	out := list{body: []byte{'['}}
 	more := true
 	for i := 0; i < len(metrics) && more; i++ {
@@ -172,7 +179,7 @@ func (c *call) entityMetrics() error {
 			if err != nil {
 				return err
 			}
-			if !everywhere {
+			if ownTimes {
 				d.last, d.inserted = own[metrics[i]], true
 			}
 			if more, err = metricMeta.add(c, &l, &out, d); err != nil {

@@ -259,8 +259,16 @@ func (c *call) changeMembers(change func(members, names []string) []string) erro
 	if err != nil {
 		return err
 	}
+	create, err := flagParameter(c.values, "createEntities", true)
+	if err != nil {
+		return err
+	}
 	var o object
-	names := o.texts("entities", gjson.Parse(body))
+	root := gjson.Parse(body)
+	names := o.texts("entities", root)
+	if root.Type == gjson.Null { // `set` would remove all members
+		o.fail("an array of entity names is expected, not null")
+	}
 	if o.err != nil {
 		return o.err
 	}
@@ -288,7 +296,7 @@ func (c *call) changeMembers(change func(members, names []string) []string) erro
 		if _, ok := c.server.Catalog.Entity(name); ok {
 			continue
 		}
-		if strings.EqualFold(c.values.Get("createEntities"), "false") {
+		if !create {
 			return core.Errorf(core.NotFound, "DictionaryNotFoundException: ENTITY not found for name: '%s'", name)
 		}
 		b.Documents = append(b.Documents, core.DocChange{Kind: core.DocEntity, Key: name, Op: core.DocPatch, Body: []byte("{}")})

@@ -34,8 +34,11 @@ type listing struct {
 // listing reads and checks the parameters. An empty parameter equals an absent one.
 func (c *call) listing(kind filter.Context) (listing, error) {
 	q := c.values
-	l := listing{insertTime: c.wantsInsertTime(), tags: tagNames(q.Get("tags"))}
+	l := listing{tags: tagNames(q.Get("tags"))}
 	var err error
+	if l.insertTime, err = c.wantsInsertTime(); err != nil {
+		return l, err
+	}
 	if l.limit, err = c.limit(0); err != nil {
 		return l, err
 	}
@@ -56,11 +59,22 @@ func (c *call) listing(kind filter.Context) (listing, error) {
 func (l *listing) more(out *list) bool { return l.limit <= 0 || out.n < l.limit }
 
 // wantsInsertTime reports whether answers are to say when data came last.
-func (c *call) wantsInsertTime() bool {
-	if text := c.values.Get("addInsertTime"); text != "" {
-		return !strings.EqualFold(text, "false")
+func (c *call) wantsInsertTime() (bool, error) {
+	return flagParameter(c.values, "addInsertTime", !c.server.HideInsertTime)
+}
+
+// flagParameter reads a boolean by URL, in any case of letters. Every other text is refused: a misspelt one must not do the opposite of what was meant.
+func flagParameter(q url.Values, name string, otherwise bool) (bool, error) {
+	switch text := q.Get(name); strings.ToLower(text) {
+	case "":
+		return otherwise, nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	default:
+		return false, core.Errorf(core.Invalid, "IllegalArgumentException: %s: true or false is expected, not %s", name, excerpt(text))
 	}
-	return !c.server.HideInsertTime
 }
 
 // limit reads the parameter of that name; 0 and negative numbers stand for no limit.
@@ -266,6 +280,10 @@ func (k *metadata[T]) rename(c *call) error {
 
 // get shows one object with all its tags, an empty object when it has none.
 func (k *metadata[T]) get(c *call) error {
+	insertTime, err := c.wantsInsertTime()
+	if err != nil {
+		return err
+	}
 	name, _, err := k.existing(c)
 	if err != nil {
 		return err
@@ -274,7 +292,7 @@ func (k *metadata[T]) get(c *call) error {
 		if err != nil {
 			return err
 		}
-		f := query.MetaFields{Tags: query.AllTags, Insert: d.inserted && c.wantsInsertTime(), Last: d.last}
+		f := query.MetaFields{Tags: query.AllTags, Insert: d.inserted && insertTime, Last: d.last}
 		return c.sendJSON(k.print(nil, d.one, f))
 	}
 	return notFound(k.parameter, name)

@@ -79,9 +79,12 @@ func (p *docPatch) setEnum(name string, v gjson.Result, fallback string, allowed
 	return true
 }
 
-// setZone sets a time zone that can be resolved; it reads back as it was submitted.
+// oldZones are short zone IDs that older clients send back with the metadata they once read.
+const oldZones = " ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT IET IST JST MIT NET NST PLT PNT PRT PST SST VST "
+
+// setZone sets a time zone that can be resolved, or an old short ID; it reads back as it was submitted.
 func (p *docPatch) setZone(v gjson.Result) bool {
-	if id := p.text("timeZone", v); id != "" {
+	if id := p.text("timeZone", v); id != "" && (len(id) != 3 || !strings.Contains(oldZones, " "+id+" ")) {
 		if _, err := dates.LoadZone(id); err != nil {
 			p.fail("timeZone: %s", err)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -203,8 +202,11 @@ func (c *call) tableGet() error {
 	if format == "json" {
 		return c.sendJSON(appendTable(nil, &t))
 	}
+	comments, err := flagParameter(c.values, "addComments", false)
+	if err != nil {
+		return err
+	}
 	c.describe(appendTableMetadata(nil, c.site(), &t))
-	comments := strings.EqualFold(c.values.Get("addComments"), "true")
 	return c.send(tableCSVType, appendRecords([]byte("Key,Value\n"), t.Keys, comments))
 }
 

@@ -67,7 +67,9 @@ func (c *call) seriesByURL() (query.Series, error) {
 		}
 	}
 	q.TimeFormat = orDefault(params.Get("timeFormat"), q.TimeFormat)
-	q.Cache = strings.EqualFold(params.Get("last"), "true")
+	if q.Cache, err = flagParameter(params, "last", false); err != nil {
+		return q, err
+	}
 	if function := params.Get("aggregate"); function != "" {
 		q.Aggregate = &query.Aggregate{Types: []string{function}}
 		if period := params.Get("period"); period != "" {

@@ -76,6 +76,10 @@ func (c *call) metricSeries() error {
 	if err != nil {
 		return err
 	}
+	addMeta, err := flagParameter(c.values, "addMeta", false)
+	if err != nil {
+		return err
+	}
 	name, metric, err := metricMeta.existing(c)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func (c *call) metricSeries() error {
 	}
 	s.limit = limit
 	meta := func(dst []byte, _ string) []byte { return dst }
-	if strings.EqualFold(c.values.Get("addMeta"), "true") {
+	if addMeta {
 		meta = c.seriesMeta(&metric)
 	}
 	out := list{body: []byte{'['}}

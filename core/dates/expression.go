@@ -128,7 +128,7 @@ func unitKeyword(name string) (keyword, bool) {
 	return keyword{kind: startOf, unit: unit, shift: shift}, true
 }
 
-// ParseExpr reads a calendar expression. Letters ignore case, blanks are optional; `*` may be missing, and a unit alone counts once.
+// ParseExpr reads a calendar expression. Letters ignore case, blanks are optional; `*` may be missing, and a unit alone counts once, as SQL has it.
 func ParseExpr(text string) (Expr, error) {
 	s := scanner{text: text}
 	s.blanks()

@@ -57,12 +57,20 @@ func (e *Expr) String() string { return e.source }
 
 // Match reports whether the record fulfils the expression. The error says what could not be evaluated; the record does not match then.
 func (e *Expr) Match(env Env) (bool, error) {
+	v, err := e.value(env)
+	return err == nil && v.truth(), err
+}
+
+// Refutes reports whether the expression gives false for the record: not null, no number or text, and nothing that cannot be evaluated.
+func (e *Expr) Refutes(env Env) bool {
+	v, err := e.value(env)
+	return err == nil && v.kind == kindBool && !v.truth()
+}
+
+func (e *Expr) value(env Env) (Value, error) {
 	r := run{settings: &e.settings, env: env}
 	v := e.eval(&r)
-	if r.err != nil {
-		return false, r.err
-	}
-	return v.truth(), nil
+	return v, r.err
 }
 
 // settings are shared by all evaluations of an expression.

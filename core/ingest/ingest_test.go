@@ -168,6 +168,9 @@ func TestMetricSettings(t *testing.T) {
 		{"SET_VERSION_STATUS without versions", limits(core.InvalidSetStatus), []float64{5, -1, 11, nan}, []core.Flags{full, full, full, full}, nil},
 		{"filter", func(m *core.Metric) { m.Filter = "value > 0" }, []float64{5, -1, 11, nan}, []core.Flags{full, rulesOnly, full, rulesOnly}, nil},
 		{"filter by entity", func(m *core.Metric) { m.Filter = "entity = 'other'" }, []float64{5, -1, 11, nan}, []core.Flags{rulesOnly, rulesOnly, rulesOnly, rulesOnly}, nil},
+		{"filter that is null", func(m *core.Metric) { m.Filter = "null" }, []float64{5, -1, 11, nan}, []core.Flags{full, full, full, full}, nil},
+		{"filter that is a number", func(m *core.Metric) { m.Filter = "value + 1" }, []float64{5, -1, 11, nan}, []core.Flags{full, full, full, full}, nil},
+		{"filter that is false", func(m *core.Metric) { m.Filter = "false" }, []float64{5, -1, 11, nan}, []core.Flags{rulesOnly, rulesOnly, rulesOnly, rulesOnly}, nil},
 		{"filter that does not parse", func(m *core.Metric) { m.Filter = "value >" }, []float64{5, -1, 11, nan}, []core.Flags{full, full, full, full}, nil},
 		{"filter on another name", func(m *core.Metric) { m.Filter = "name = 'x'" }, []float64{5, -1, 11, nan}, []core.Flags{full, full, full, full}, nil},
 	} {
@@ -338,6 +341,36 @@ func TestProperties(t *testing.T) {
 	diff(t, []core.Property{{PropertyKey: key("e", "disk", core.Tag{Name: "dev", Value: "a"}), Tags: core.Tags{{Name: "fs"}, {Name: "size", Value: "1"}}}}, got.Properties)
 	diff(t, []core.PropertyKey{key("e", "disk")}, got.Removed)
 	diff(t, []core.DocChange{{Kind: core.DocEntity, Key: "e", Op: core.DocPatch, Body: []byte(`{"tags":{"old":null,"owner":"x","site":"N"}}`)}}, got.Documents)
+}
+
+// TestBlanksInPropertyTags: parsers keep the names that machines give their settings. No other name may hold a blank.
+func TestBlanksInPropertyTags(t *testing.T) {
+	f := newFixture(Options{})
+	tags := func(names ...string) (out core.Tags) {
+		for _, name := range names {
+			out = append(out, core.Tag{Name: name, Value: "1"})
+		}
+		return out
+	}
+	property := func(typ string, key, values core.Tags) *core.Batch {
+		return &core.Batch{Properties: []core.Property{{PropertyKey: core.PropertyKey{Entity: "e", Type: typ, Key: key}, Tags: values}}}
+	}
+	got := f.mustIngest(t, property("configuration", nil, tags("Entitled Capacity", "CPU in  SYS", "z")))
+	diff(t, tags("cpu in  sys", "entitled capacity", "z"), got.Properties[0].Tags)
+
+	for _, name := range []string{"", " ", " a", "a ", "a\tb", "a\u00a0b", "a b\x01", "a b\xff"} {
+		_, err := f.ingest(t, property("configuration", nil, tags(name)))
+		wantError(t, err, core.Invalid, "IllegalArgumentException: Invalid tag name: '"+strings.ToValidUTF8(name, "\uFFFD")+"'")
+	}
+	series := &core.Batch{}
+	series.Add(series.Ref(core.SeriesKey{Metric: "m", Entity: "e", Tags: tags("a b")}), 0, 1)
+	for _, b := range []*core.Batch{
+		property("configuration", tags("a b"), tags("v")), property(core.EntityTagsType, nil, tags("a b")), series,
+		{Messages: []core.Message{{Entity: "e", Text: "x", Tags: tags("a b")}}},
+	} {
+		_, err := f.ingest(t, b)
+		wantError(t, err, core.Invalid, "IllegalArgumentException: Invalid tag name: 'a b'")
+	}
 }
 
 func TestDisabledEntityDropsSamples(t *testing.T) {

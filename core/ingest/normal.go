@@ -99,25 +99,35 @@ func printable(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// emptyValues is what a kind of record does with a tag without value.
-type emptyValues uint8
+// tagRules is what kinds of records do differently with their tags. With none a tag without value is refused.
+type tagRules uint8
 
 const (
-	refuseEmpty emptyValues = iota
-	dropEmpty
-	keepEmpty // it deletes the stored tag
+	dropEmpty  tagRules = 1 << iota // leave out a tag without value
+	keepEmpty                       // keep it: it deletes the stored tag
+	blankNames                      // names may hold blanks, though not at their ends
 )
+
+// tagName returns the name of a tag in its stored form.
+func (r tagRules) tagName(t core.Tag) (normal string, ok bool) {
+	normal, ok = normalName(t.Name)
+	switch {
+	case !ok && t.SetsStore():
+		return t.Name, true
+	case !ok && r&blankNames != 0 && trimmed(t.Name) == t.Name:
+		_, ok = normalName(strings.ReplaceAll(t.Name, " ", ""))
+		return strings.ToLower(t.Name), ok
+	}
+	return normal, ok
+}
 
 // normalTags returns tags in their stored form: names lower case and sorted, values trimmed. The slice may be shared with other records, so that it is
 // copied before anything in it changes; tags in their stored form come back as they are.
-func normalTags(tags core.Tags, empty emptyValues) (core.Tags, error) {
+func normalTags(tags core.Tags, rules tagRules) (core.Tags, error) {
 	out, copied := tags, false
 	for i := range tags {
 		t := tags[i]
-		name, ok := normalName(t.Name)
-		if !ok && t.SetsStore() {
-			name, ok = t.Name, true
-		}
+		name, ok := rules.tagName(t)
 		if !ok {
 			return nil, invalid("Invalid tag name: '%s'", printable(t.Name))
 		}
@@ -125,10 +135,10 @@ func normalTags(tags core.Tags, empty emptyValues) (core.Tags, error) {
 		if !ok {
 			return nil, invalid("Tag \"%s\" has a value with characters 0 or 1, or that is not UTF-8", t.Name)
 		}
-		if value == "" && empty == refuseEmpty {
+		if value == "" && rules&(dropEmpty|keepEmpty) == 0 {
 			return nil, invalid("Tag \"%s\" has empty value", t.Name)
 		}
-		drop := value == "" && empty == dropEmpty
+		drop := value == "" && rules&dropEmpty != 0
 		if !copied && (drop || name != t.Name || len(value) != len(t.Value) || i > 0 && tags[i-1].Name >= name) {
 			out, copied = append(make(core.Tags, 0, len(tags)), tags[:i]...), true
 		}
@@ -158,7 +168,7 @@ func normalKey(k *core.SeriesKey) (changed bool, err error) {
 	if err := setName(&k.Metric, "metric"); err != nil {
 		return false, err
 	}
-	if k.Tags, err = normalTags(k.Tags, refuseEmpty); err != nil {
+	if k.Tags, err = normalTags(k.Tags, 0); err != nil {
 		return false, err
 	}
 	return k.Entity != before.Entity || k.Metric != before.Metric || !sameTags(k.Tags, before.Tags), nil
@@ -181,7 +191,7 @@ func normalKeys(keys []core.SeriesKey) (changed bool, err error) {
 		switch {
 		case err != nil:
 		case i == 0 || !one.Tags.Equal(sent.Tags):
-			k.Tags, err = normalTags(one.Tags, refuseEmpty)
+			k.Tags, err = normalTags(one.Tags, 0)
 		case !sameTags(normal.Tags, sent.Tags):
 			k.Tags = normal.Tags
 		}

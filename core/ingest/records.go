@@ -125,8 +125,12 @@ func acceptProperty(p *core.Property) error {
 	if err := acceptPropertyKey(&p.PropertyKey); err != nil {
 		return err
 	}
+	rules := keepEmpty
+	if p.Type != core.EntityTagsType {
+		rules |= blankNames // of settings as machines name them, which parsers bring; other doors refuse them
+	}
 	var err error
-	if p.Tags, err = normalTags(p.Tags, keepEmpty); err != nil {
+	if p.Tags, err = normalTags(p.Tags, rules); err != nil {
 		return err
 	}
 	if n := len(p.Key) + len(p.Tags); n > maxTags {

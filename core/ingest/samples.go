@@ -206,12 +206,11 @@ func forgetClamped(s *core.Samples, clamped []uint32) {
 	s.Decimals = kept
 }
 
-// passes reports whether the persistence filter of a metric keeps sample i. A filter that cannot be evaluated keeps it.
+// passes reports whether the persistence filter of a metric keeps sample i. A filter that cannot be evaluated, or gives no boolean, keeps it.
 func (a *acceptance) passes(m *metricState, i int, text string) bool {
 	s := &a.b.Samples
 	k := &a.b.Keys[s.Series[i]]
-	ok, err := m.filter.Match(&filter.SampleEnv{Entity: k.Entity, Time: s.Times[i], Value: s.Values[i], Text: text, Tags: k.Tags})
-	return ok || err != nil
+	return !m.filter.Refutes(&filter.SampleEnv{Entity: k.Entity, Time: s.Times[i], Value: s.Values[i], Text: text, Tags: k.Tags})
 }
 
 // pruneKeys removes the keys that no sample refers to any more: a store would take them for new series.

@@ -13,7 +13,7 @@ func (p *parser) configLine(rest []byte) error {
 	if !ok {
 		return nil // `AAA,SubprocessorMode Unknown`
 	}
-	name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+	name, value = settingName(name), text(value)
 	if name == "progname" && (len(p.times) > 0 || len(p.sections) > 0) {
 		p.finish()
 		p.reset()
@@ -31,7 +31,7 @@ func (p *parser) configLine(rest []byte) error {
 		p.date = value
 	case "x86":
 		if key, v, ok := strings.Cut(value, ","); ok {
-			name, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(v)
+			name, value = settingName(key), text(v)
 		}
 	}
 	if value != "" && name != "" && !strings.HasPrefix(name, "note") {
@@ -44,7 +44,7 @@ func (p *parser) configLine(rest []byte) error {
 func (p *parser) partitionLine(rest []byte) {
 	_, pair, _ := strings.Cut(string(rest), ",")
 	name, value, _ := strings.Cut(pair, ",")
-	name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+	name, value = settingName(name), text(value)
 	if name != "" && value != "" {
 		p.config = append(p.config, abi.Pair{Name: name, Value: value})
 	}

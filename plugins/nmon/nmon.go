@@ -364,7 +364,7 @@ func (p *parser) entityOf() string {
 	if p.entityName != "" {
 		return p.entityName
 	}
-	return p.host
+	return underscore(p.host)
 }
 
 // fifo is the order in which the keys of a bounded map came.

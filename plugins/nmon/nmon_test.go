@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidemark-db/tidemark/wasm/abi"
@@ -40,6 +42,9 @@ func upload(t testing.TB, r abi.OpenRequest, file string, size int) (records, re
 		if err := b.Decode(string(out), abi.Limits{}); err != nil {
 			t.Fatal(err)
 		}
+		if what := unstorable(&b); what != "" {
+			t.Fatalf("the server would refuse the batch for %s", what)
+		}
 		records = append(records, texts(&b)...)
 		for _, reject := range b.Rejects {
 			rejects = append(rejects, fmt.Sprintf("%d: %s", reject.Line, reject.Reason))
@@ -49,6 +54,34 @@ func upload(t testing.TB, r abi.OpenRequest, file string, size int) (records, re
 			return slices.Compact(records), rejects, nil
 		}
 	}
+}
+
+// unstorable names the first text that the server would refuse, and with it the whole batch; "" when there is none.
+func unstorable(b *abi.Batch) string {
+	name := func(s string) bool {
+		return s != "" && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r) })
+	}
+	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	tags := func(pairs []abi.Pair) string {
+		for _, p := range pairs {
+			spaced := strings.Trim(p.Name, " ") == p.Name && name(strings.ReplaceAll(p.Name, " ", ""))
+			if !spaced || strings.TrimFunc(p.Value, blank) == "" || strings.ContainsAny(p.Value, "\x00\x01") {
+				return fmt.Sprintf("tag %q=%q", p.Name, p.Value)
+			}
+		}
+		return ""
+	}
+	for _, s := range b.Series {
+		if what := tags(s.Tags); !name(s.Metric) || !name(s.Entity) || what != "" {
+			return fmt.Sprintf("metric %q, entity %q %s", s.Metric, s.Entity, what)
+		}
+	}
+	for _, p := range b.Properties {
+		if what := tags(append(slices.Clone(p.Keys), p.Tags...)); !name(p.Type) || !name(p.Entity) || what != "" {
+			return fmt.Sprintf("property type %q, entity %q %s", p.Type, p.Entity, what)
+		}
+	}
+	return ""
 }
 
 // texts prints the samples and properties of a batch in the style of text commands, metric records left out.
@@ -284,6 +317,84 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+func TestIgnoreErrors(t *testing.T) {
+	file := `AAA,progname,nmon
+AAA,host,q2
+UNK,Foo Bar q2,a
+CPU,CPU q2,a
+CPUX,CPU X q2,a
+NFSSVRV4,NFS Server V4 q2,read
+DISKBUSY1,Disk %Busy q2,sda
+MEMPAGES64KB,MemoryPages,numframes
+MEM,Memory MB q2,memtotal
+ZZZZ,T0001,10:00:05,03-MAY-2021
+UNK,T0001,3
+CPUX,T0001,4
+NFSSVRV4,T0001,5
+DISKBUSY1,T0001,6,7
+MEMPAGES64KB,T0001,8
+MEM,T0001,x
+MEM,T0001,9
+rubbish
+`
+	known := []string{
+		"2021-05-03T10:00:05Z q2 nmon.disk_%busy=6 t:id=sda",
+		"2021-05-03T10:00:05Z q2 nmon.disk_%busy=6 t:id=total",
+		"2021-05-03T10:00:05Z q2 nmon.memory_mb.memtotal=9",
+		"2021-05-03T10:00:05Z q2 nmon.memorypages.numframes=8 t:id=64KB",
+		"2021-05-03T10:00:05Z q2 nmon.nfs_server_v4.read=5",
+		"property 2021-05-03T10:00:05Z q2 configuration v:host=q2 v:progname=nmon",
+	}
+	unknown := append([]string{"2021-05-03T10:00:05Z q2 nmon.cpu_x.a=4", "2021-05-03T10:00:05Z q2 nmon.foo_bar.a=3"}, known...)
+	slices.Sort(unknown)
+	for _, c := range []struct {
+		config  string
+		want    []string
+		rejects int
+	}{
+		{`{}`, unknown, 3}, // the surplus, the number and the torn line
+		{`{"ignore_errors":true}`, known, 0},
+	} {
+		got, rejects, err := upload(t, abi.OpenRequest{Config: json.RawMessage(c.config)}, file, 1<<18)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.config, diff)
+		}
+		if len(rejects) != c.rejects {
+			t.Errorf("%s: rejects %q, want %d", c.config, rejects, c.rejects)
+		}
+	}
+}
+
+// A name or value that cannot be stored as it is must not cost the snapshot.
+func TestOddTexts(t *testing.T) {
+	file := "AAA,progname,nmon\nAAA,host,My Host\nAAA,o\x01d\xffd,v\x01\nBBBL,01,\tCPU\tin  SYS ,64\nUNK,Foo\tBar,a\tb,\x02,\x01c,,\xff\n" +
+		"JFSFILE,JFS Filespace %Used,\x01,/a\x00\nTOP,+PID,Time,%C P\tU,Command\nZZZZ,T0001,10:00:05,03-MAY-2021\nUNK,T0001,3,4,5,6,7\n" +
+		"JFSFILE,T0001,1,2\nTOP,12,T0001,1.5,a\x01b\nTOP,\x01,T0001,1.5,a\nTOP,,T0001,1.5,a\nUARG,T0001,12,p\x01,c\x01d\n"
+	want := []string{
+		"2021-05-03T10:00:05Z my_host nmon.foo_bar._=7",
+		"2021-05-03T10:00:05Z my_host nmon.foo_bar.a_b=3",
+		"2021-05-03T10:00:05Z my_host nmon.foo_bar.c=5",
+		"2021-05-03T10:00:05Z my_host nmon.jfs_filespace=2 t:id=/a",
+		"2021-05-03T10:00:05Z my_host nmon.process.%c_p_u=1.5 t:command=a\uFFFDb t:pid=12",
+		"property 2021-05-03T10:00:05Z my_host configuration v:cpu_in  sys=64 v:host=My Host v:o_d_d=v v:progname=nmon",
+		"property 2021-05-03T10:00:05Z my_host nmon.jfs k:id=/a v:file_system=/a",
+		"property 2021-05-03T10:00:05Z my_host nmon.process k:pid=12 v:command=p v:fullcommand=c\uFFFDd",
+	}
+	got, rejects, err := upload(t, abi.OpenRequest{}, file, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(rejects) != 4 { // two sections with a value under no name, two process rows without an id
+		t.Errorf("rejects: %q", rejects)
+	}
+}
+
 // Europe/Berlin: +1 h from 2023-10-29T01:00Z, +2 h before.
 func TestZone(t *testing.T) {
 	c := clock{offsets: []abi.ZoneOffset{{From: 0, Seconds: 7200}, {From: 1698541200000, Seconds: 3600}, {From: 1711846800000, Seconds: 7200}}}
@@ -305,10 +416,11 @@ func FuzzParser(f *testing.F) {
 	f.Add("AAA,host,h\nCPU_ALL,CPU Total h,User%\nZZZZ,T0001,10:00:00,03-MAY-2021\nCPU_ALL,T0001,1\n", 3)
 	f.Add("TOP,+PID,Time,%CPU,Command\nZZZZ,T0001,1:1:1,3/3/21\nTOP,1,T0001,1,a,b\nUARG,T0001,1,a,b", 1000)
 	f.Add("MEM,Memory,a,b c,d\nAAA,host,x\nAAA,date,13/1/99\nZZZZ,T0001,10:00:00\nMEM,T0001,1,2,3,4,5,6", 7)
+	f.Add("AAA,host,a b\x01\nAAA,\xff \t,\x01v\nBBBL,0,A  b,1\nUNK,X\ty,\x02,\xff\nZZZZ,T0001,10:00:00,03-MAY-2021\nUNK,T0001,1,2\nTOP,\x01,T0001,1", 5)
 	f.Fuzz(func(t *testing.T, file string, size int) {
 		if size < 1 || len(file)/size > 1000 {
 			return
 		}
-		_, _, _ = upload(t, abi.OpenRequest{}, file, size)
+		_, _, _ = upload(t, abi.OpenRequest{}, strings.ToValidUTF8(file, "\uFFFD"), size) // the host makes UTF-8 of every file
 	})
 }

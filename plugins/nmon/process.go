@@ -1,6 +1,7 @@
 package nmon
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -26,7 +27,11 @@ func (p *parser) topRow(r *row, values []byte) {
 	command := strings.Join(fields[at:len(fields)-behind], ",")
 	fields = append(append(fields[:at:at], command), fields[len(fields)-behind:]...)
 	pid, _ := guest.Cut(r.rest, ',')
-	tags := []abi.Pair{{Name: "command", Value: strings.TrimSpace(command)}, {Name: "pid", Value: strings.TrimSpace(string(pid))}}
+	if len(bytes.TrimFunc(pid, isMargin)) == 0 {
+		p.rejectAt(r.number, "process row without a process id", r.line)
+		return
+	}
+	tags := []abi.Pair{{Name: "command", Value: text(command)}, {Name: "pid", Value: text(string(pid))}}
 	if tags[0].Value == "" {
 		tags = tags[1:]
 	}
@@ -61,17 +66,17 @@ func (p *parser) commandRow(r *row, values []byte) {
 	}
 	property := abi.Property{Entity: p.entity, Type: p.prefix + "process", Persist: true, Time: r.time}
 	for i, n := range names {
-		text := strings.TrimSpace(fields[i])
-		if text == "" {
+		value := text(fields[i])
+		if value == "" {
 			continue
 		}
 		switch n = strings.ToLower(n); n {
 		case "pid":
-			property.Keys = []abi.Pair{{Name: "pid", Value: text}}
+			property.Keys = []abi.Pair{{Name: "pid", Value: value}}
 		case "progname", "comm":
-			property.Tags = append(property.Tags, abi.Pair{Name: "command", Value: text})
+			property.Tags = append(property.Tags, abi.Pair{Name: "command", Value: value})
 		case "fullcommand", "user", "group", "ppid":
-			property.Tags = append(property.Tags, abi.Pair{Name: n, Value: text})
+			property.Tags = append(property.Tags, abi.Pair{Name: n, Value: value})
 		}
 	}
 	if p.properties && len(property.Keys) == 1 && len(property.Tags) > 0 {

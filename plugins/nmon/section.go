@@ -65,6 +65,9 @@ func (p *parser) header(r *row) {
 		p.commands = append([]string{strings.TrimLeft(string(title), "+")}, splitNames(rest)...)
 		return
 	}
+	if p.lenient && !isKnownSection(string(r.name)) {
+		return // its rows then have no header, which is not reported either
+	}
 	p.headers++
 	s := p.newSection(string(r.name), string(title), splitNames(rest))
 	p.sections[string(r.name)] = s
@@ -82,13 +85,13 @@ func splitNames(rest []byte) []string {
 	}
 	names := strings.Split(string(rest), ",")
 	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
+		names[i] = text(names[i])
 	}
 	return names
 }
 
 func (p *parser) newSection(name, title string, names []string) *section {
-	s := &section{name: name, title: p.cutHost(strings.TrimSpace(title)), names: names}
+	s := &section{name: name, title: p.cutHost(text(title)), names: names}
 	s.metric = underscore(s.title)
 	p.classify(s)
 	p.bindDerived(s)
@@ -232,8 +235,6 @@ func (p *parser) cutHost(title string) string {
 	}
 	return title
 }
-
-func underscore(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "_") }
 
 // oldMemory are the columns of an AIX MEM section whose header lost two separators.
 var oldMemory = []string{"Real Free %", "Virtual free %", "Real free(MB)", "Virtual free(MB)", "Real total(MB)", "Virtual total(MB)"}
