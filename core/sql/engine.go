@@ -338,7 +338,7 @@ func (e *Engine) session(ctx context.Context, r Request) *session {
 
 func (x *session) options() plan.Options {
 	return plan.Options{Catalog: x.Catalog, Reader: x.Reader, Metadata: x.Metadata, Alerts: x.Alerts, Scope: x.scope, Env: x.env,
-		EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width, Instants: x.instants}
+		EncodeTags: x.request.EncodeTags, LikeLimit: x.Likes, Columns: x.Width, Instants: x.instants, Names: x.names}
 }
 
 func (x *session) execution() exec.Config {
@@ -401,4 +401,20 @@ func (x *session) instants(ctx context.Context, s *ast.Select) ([]core.Time, err
 		}
 	}
 	return times, nil
+}
+
+// names runs a query whose first column is a name.
+func (x *session) names(ctx context.Context, q *plan.Query, each func(name string)) error {
+	for b, err := range exec.Run(ctx, q, x.execution()) {
+		if err != nil {
+			return err
+		}
+		v := b.Columns[0]
+		for i := range b.Len {
+			if !v.IsNull(i) {
+				each(v.Strings[v.Index(i)])
+			}
+		}
+	}
+	return nil
 }

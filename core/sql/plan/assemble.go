@@ -195,7 +195,7 @@ func (a *assembly) from() (Operator, error) {
 			input.Time, input.Entity, input.Tags = t.view.timeColumn(), t.view.labelled("entity"), t.view.labelled("tags")
 			input.Value, input.Text = t.view.labelled("value"), t.view.labelled("text")
 			if input.Time < 0 && !a.Meta {
-				return nil, t.from.Errorf("Unexpected expression: 'time'")
+				return nil, t.from.Errorf("Invalid subquery: rows are joined by time, select time or datetime in it")
 			}
 		} else {
 			for j, s := range t.columns {

@@ -30,6 +30,9 @@ type Options struct {
 	// Instants runs the query of BETWEEN (SELECT ...). nil: such conditions are an error.
 	Instants func(ctx context.Context, s *ast.Select) ([]core.Time, error)
 
+	// Names runs a query whose first column is a name, which is valid during the call. nil: expansions that need the rows of entities or metrics are an error.
+	Names func(ctx context.Context, q *Query, each func(name string)) error
+
 	with ast.With // of outer queries: their time zone and calendar hold for inner ones
 }
 

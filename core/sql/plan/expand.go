@@ -124,25 +124,10 @@ func (b *binder) expanded(s *ast.Star, r ref, label string) *item {
 func (b *binder) list(s *ast.Star, table int, of string) ([]*item, error) {
 	t := b.tables[table]
 	prefix := pathOf(s.Parts) + "."
-	var names []string
-	var err error
-	switch {
-	case of == "entity" && t.kind != viewTable:
-		names = append(namesOf(entityFields[:8]), "tags")
-		names = slices.DeleteFunc(names, func(n string) bool { return n == "versionTime" })
-	case of == "metric" && (t.kind == seriesTable || t.kind == metricTable):
-		names = append(namesOf(metricFields), "tags")
-	case t.kind == viewTable:
-		names = t.view.under(of)
-	case of == "tags" && t.kind == seriesTable:
+	if of == "tags" && t.kind == seriesTable {
 		return b.tagList(s, table, prefix)
-	case of == "metric.tags" && t.kind == seriesTable, strings.HasSuffix(of, "tags") && t.kind == metricTable:
-		names, err = b.metricTags(t)
-	case of == "entity.tags" && t.kind != metricTable, of == "tags" && t.kind == entityTable:
-		names, err = b.entityTags(table)
-	default:
-		names, err = b.recordNames(s, table, of)
 	}
+	names, err := b.listed(s, table, of)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +139,51 @@ func (b *binder) list(s *ast.Star, table int, of string) ([]*item, error) {
 			out = append(out, b.expanded(s, ref{table, source, datetime}, prefix+name))
 		}
 	}
+	if len(out) == 0 && len(names) > 0 {
+		return nil, notListed(s, of)
+	}
 	return out, nil
+}
+
+func notListed(s *ast.Star, of string) error {
+	return s.Errorf("%s cannot be expanded: name its columns", lists[of])
+}
+
+// listed returns what the columns that a list of a table expands to are called behind the name of the list.
+func (b *binder) listed(s *ast.Star, table int, of string) ([]string, error) {
+	t := b.tables[table]
+	switch {
+	case t.kind == viewTable:
+		return b.viewListed(s, table, of)
+	case of == "entity" && t.kind != metricTable, of == "metric" && (t.kind == seriesTable || t.kind == metricTable):
+		return fieldList(of), nil
+	case of == "tags" && t.kind == seriesTable:
+		sets, err := b.tagNames(table)
+		return union(sets...), err
+	case of == "metric.tags" && t.kind == seriesTable, (of == "tags" || of == "metric.tags") && t.kind == metricTable:
+		return b.metricTags(table)
+	case of == "entity.tags" && t.kind != metricTable, of == "tags" && t.kind == entityTable:
+		return b.entityTags(table)
+	case of == "tags", of == "key" && t.kind == propertyTable:
+		return b.recordNames(table, of)
+	}
+	return nil, notListed(s, of)
+}
+
+// fieldList is what entity.* or metric.* stands for.
+func fieldList(of string) []string {
+	if of == "metric" {
+		return append(namesOf(metricFields), "tags")
+	}
+	names := slices.DeleteFunc(namesOf(entityFields[:8]), func(n string) bool { return n == "versionTime" })
+	return append(names, "tags")
+}
+
+// union sorts names and drops repetitions.
+func union(sets ...[]string) []string {
+	all := slices.Concat(sets...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func identsOf(path string) (out []ast.Ident) {
@@ -162,44 +191,6 @@ func identsOf(path string) (out []ast.Ident) {
 		out = append(out, ast.Ident{Text: p})
 	}
 	return out
-}
-
-// under lists the columns of a view whose names begin with that of a list.
-func (v *view) under(of string) (names []string) {
-	for _, c := range v.query.Columns {
-		if len(c.Label) > len(of)+1 && strings.EqualFold(c.Label[:len(of)+1], of+".") {
-			names = append(names, c.Label[len(of)+1:])
-		}
-	}
-	if len(names) > 0 || of != "tags" {
-		return names
-	}
-	// The view selects tags as a whole: its own tables know the names.
-	for i, t := range v.inner.tables {
-		switch t.kind {
-		case seriesTable:
-			sets, err := v.inner.tagNames(i)
-			if err != nil {
-				return nil
-			}
-			for _, set := range sets {
-				names = append(names, set...)
-			}
-		case viewTable:
-			names = append(names, t.view.under(of)...)
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = of + "." + name
-	}
-	v.request(paths...) // all at once; what the view refuses is asked for again, one by one
-	for _, path := range paths {
-		delete(v.refused, path)
-	}
-	return names
 }
 
 // tagList expands the tags of series: of one metric after another, where there are several.
@@ -215,17 +206,34 @@ func (b *binder) tagList(s *ast.Star, table int, prefix string) ([]*item, error)
 			source := Source{Kind: SourceTag, Name: name, Type: column.String}
 			it := b.expanded(s, ref{table, source, false}, prefix+name)
 			if it.table = t.metrics[i]; len(sets) > 1 {
-				it.name = t.metrics[i] + "." + prefix + name
-				metric := b.nameOf(ref{table: table, source: Source{Kind: SourceMetric, Type: column.String}}, s.Start)
-				own := &ast.Binary{Start: s.Start, Op: "=", L: metric, R: textLiteral(s.Start, t.metrics[i])}
-				only := &ast.Case{Start: s.Start, Whens: []ast.When{{Conditions: []ast.Expr{own}, Then: it.expr}}}
-				b.origin[only] = b.origin[it.expr]
-				it.expr, it.property = only, properties[SourceTag]
+				it.name, it.property = t.metrics[i]+"."+prefix+name, properties[SourceTag]
+				it.expr = b.ofOneMetric(s, table, t.metrics[i], it.expr)
 			}
 			out = append(out, it)
 		}
 	}
 	return out, nil
+}
+
+// ofOneMetric limits a column of a table to the rows of one metric. The rows of a group that is not of one metric have their tags in common: there is nothing to
+// limit.
+func (b *binder) ofOneMetric(s *ast.Star, table int, name string, e ast.Expr) ast.Expr {
+	metric := b.nameOf(ref{table: table, source: Source{Kind: SourceMetric, Type: column.String}}, s.Start)
+	if len(b.stmt.GroupBy) > 0 && !b.groupedBy(metric) {
+		return e
+	}
+	own := &ast.Binary{Start: s.Start, Op: "=", L: metric, R: textLiteral(s.Start, name)}
+	only := &ast.Case{Start: s.Start, Whens: []ast.When{{Conditions: []ast.Expr{own}, Then: e}}}
+	b.origin[only] = b.origin[e]
+	return only
+}
+
+// groupedBy reports whether a column is a key of GROUP BY. What is wrong with a key is said when the keys are made.
+func (b *binder) groupedBy(n *ast.Name) bool {
+	return slices.ContainsFunc(b.stmt.GroupBy, func(e ast.Expr) bool {
+		key, err := b.canonical(e, aliasFirst)
+		return err == nil && ast.Key(key) == ast.Key(n)
+	})
 }
 
 // tagNames lists the names of the tags of the series that take part: sorted, one list a metric.
@@ -249,6 +257,12 @@ func (b *binder) tagNames(table int) ([][]string, error) {
 	return out, nil
 }
 
+// narrowed are the conditions that say which series or records of a table give lists their columns.
+func (b *binder) narrowed(table int) []ast.Expr {
+	t := b.tables[table]
+	return narrowing(slices.Concat(t.filter, t.outer), b.ofTable(table), table)
+}
+
 // keyBlock is how many series are tested at once.
 const keyBlock = 512
 
@@ -257,7 +271,7 @@ func (b *binder) series(table int, metric string, each func(core.SeriesKey)) err
 	if _, ok := b.Catalog.Metric(metric); !ok {
 		return nil
 	}
-	push, rest := pushDown(narrowing(b.tables[table].filter, b.ofTable(table), table), b.ofTable(table), table)
+	push, rest := pushDown(b.narrowed(table), b.ofTable(table), table)
 	test, err := b.keyTest(table, rest)
 	if err != nil {
 		return err
@@ -355,46 +369,51 @@ func tagText(tags core.Tags) string {
 }
 
 // metricTags lists the names of the tags of the metrics of a table.
-func (b *binder) metricTags(t *table) ([]string, error) {
+func (b *binder) metricTags(table int) ([]string, error) {
+	t := b.tables[table]
 	names := map[string]bool{}
-	add := func(m *core.Metric) {
+	add := func(metric string) {
+		m, _ := b.Catalog.Metric(metric)
 		for name := range m.Tags {
 			names[name] = true
 		}
 	}
 	if t.kind == metricTable {
-		for m, err := range b.Metadata.Metrics(b.ctx, core.MetaQuery{}) {
-			if err != nil {
-				return nil, err
-			}
-			add(m.Metric)
+		err := b.eachName(table, SourceMetric, add)
+		return slices.Sorted(maps.Keys(names)), err
+	}
+	n := narrower{b.ofTable(table), table}
+	test, err := b.keyTest(table, slices.DeleteFunc(b.narrowed(table), func(term ast.Expr) bool {
+		return !n.over(term, func(k SourceKind) bool { return k == SourceMetric })
+	}))
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]core.SeriesKey, len(t.metrics))
+	for i, metric := range t.metrics {
+		keys[i].Metric = metric
+	}
+	kept, err := test(keys)
+	for i := range kept {
+		if kept[i] {
+			add(t.metrics[i])
 		}
 	}
-	for _, name := range t.metrics {
-		if m, ok := b.Catalog.Metric(name); ok {
-			add(&m)
-		}
-	}
-	return slices.Sorted(maps.Keys(names)), nil
+	return slices.Sorted(maps.Keys(names)), err
 }
 
 // entityTags lists the names of the tags of the entities that have rows in a table.
 func (b *binder) entityTags(table int) ([]string, error) {
 	t := b.tables[table]
 	names := map[string]bool{}
+	var failed error
 	add := func(entity string) {
-		if e, ok, err := b.Env.Facts.Entity(entity, b.env.Version); ok && err == nil {
-			for name := range e.Tags {
-				names[name] = true
-			}
+		e, _, err := b.Env.Facts.Entity(entity, b.env.Version)
+		if err != nil {
+			failed = err
 		}
-	}
-	if t.kind == entityTable {
-		for e, err := range b.Metadata.Entities(b.ctx, core.MetaQuery{}) {
-			if err != nil {
-				return nil, err
-			}
-			add(e.Name)
+		for name := range e.Tags {
+			names[name] = true
 		}
 	}
 	seen := map[string]bool{}
@@ -405,15 +424,21 @@ func (b *binder) entityTags(table int) ([]string, error) {
 			add(entity)
 		}
 	}
-	for _, metric := range t.metrics {
-		if err := b.series(table, metric, once); err != nil {
-			return nil, err
+	var err error
+	switch t.kind {
+	case entityTable:
+		err = b.eachName(table, SourceEntity, add)
+	case seriesTable:
+		for _, metric := range t.metrics {
+			if err == nil {
+				err = b.series(table, metric, once)
+			}
 		}
+	default:
+		err = b.records(table, func(n record) { once(n.SeriesKey) })
 	}
-	if t.kind != seriesTable && t.kind != entityTable {
-		if err := b.records(table, func(n record) { once(n.SeriesKey) }); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		err = failed
 	}
-	return slices.Sorted(maps.Keys(names)), nil
+	return slices.Sorted(maps.Keys(names)), err
 }

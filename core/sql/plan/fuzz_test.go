@@ -23,6 +23,9 @@ func FuzzBind(f *testing.F) {
 		`SELECT row_number(), avg(value) FROM flow WITH ROW_NUMBER(entity ORDER BY time) BETWEEN 1 HOUR PRECEDING AND CURRENT ROW`,
 		`SELECT DISTINCT ?, case entity when 'a' or ? then 1 end FROM atsd_series WHERE metric IN metrics('pump-1') ORDER BY interval_number()`,
 		`SELECT key.a, tags.b FROM atsd_property WHERE type = 'disk' AND entity.tags.x = 'y'`,
+		`SELECT tags.*, count(*) FROM atsd_series WHERE metric IN ('level', 'flow') GROUP BY metric, tags`,
+		`SELECT v.entity.*, v.metric.tags.*, v.tags.* FROM (SELECT entity.tags, * FROM (SELECT * FROM level)) v WHERE v.entity = 'pump-1' AND v.tags.tank LIKE 'a%'`,
+		`SELECT tags.* FROM (SELECT name, tags FROM atsd_entity WHERE name = ?) WHERE tags.site = 'x'`,
 		`DELETE FROM atsd_series WHERE metric LIKE 'f%' AND tags.a IS NULL`,
 	} {
 		f.Add(query, true)

@@ -10,7 +10,7 @@
 //	view.go        inline views, which can be asked for columns that follow from theirs
 //	names.go       names: columns, aliases, and what is said of unknown ones (hint.go)
 //	rewrite.go     expressions in canonical names, which are compared by their text
-//	expand.go      *, tags.* and the like; of messages, properties and alerts in records.go
+//	expand.go      *, tags.* and the like; of other rows than samples in records.go, of views in view_lists.go
 //	where.go       WHERE: where each term is checked
 //	intervals.go   the times that it selects
 //	selection.go   the metrics that it selects

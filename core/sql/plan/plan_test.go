@@ -84,6 +84,15 @@ func optionsOf(s *memstore.Store) Options {
 		Env: &expr.Env{Now: morning, Zone: time.UTC, ServerZone: time.UTC, Facts: facts{s}},
 		Instants: func(context.Context, *ast.Select) ([]core.Time, error) {
 			return []core.Time{morning, morning + 60_000, morning + 120_000}, nil
+		},
+		Names: func(ctx context.Context, q *Query, each func(string)) error { // whatever the filter says
+			for e, err := range s.Entities(ctx, core.MetaQuery{}) {
+				if err != nil {
+					return err
+				}
+				each(e.Name)
+			}
+			return nil
 		}}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/sql/ast"
+	"github.com/tidemark-db/tidemark/core/sql/column"
 )
 
 // record is what expansions ask of a message, a property record or an alert.
@@ -42,7 +43,7 @@ func (b *binder) records(table int, each func(record)) error {
 	if len(t.intervals) == 0 || op.Names != nil && len(op.Names) == 0 {
 		return nil
 	}
-	terms := narrowing(t.filter, b.ofTable(table), table)
+	terms := b.narrowed(table)
 	test, err := b.keyTest(table, terms)
 	if err != nil {
 		return err
@@ -79,6 +80,22 @@ func (b *binder) records(table int, each func(record)) error {
 		return err
 	}
 	return flush()
+}
+
+// eachName calls each for the entities or metrics whose rows of a table satisfy its conditions, as far as these are known: placeholders are not.
+func (b *binder) eachName(table int, kind SourceKind, each func(name string)) error {
+	if b.Names == nil {
+		return b.tables[table].from.Errorf("the names of '%s' are not available here", b.tables[table].name)
+	}
+	sc := b.probe()
+	t := sc.tables[table]
+	t.filter = slices.DeleteFunc(slices.Concat(t.filter, t.outer), func(term ast.Expr) bool { return contains(term, isPlaceholder) })
+	t.columns = []Source{{Kind: kind, Type: column.String}}
+	op, err := sc.records(table)
+	if err != nil {
+		return err
+	}
+	return b.Names(b.ctx, &Query{Root: op, Env: b.env, notes: sc.notes}, each)
 }
 
 // eachRecord reads a table of records, until take returns an error.
@@ -136,11 +153,7 @@ func (b *binder) eachRecord(t *table, op *Table, take func(n record, kind string
 }
 
 // recordNames lists the names of the tags or keys of the records of a table, sorted.
-func (b *binder) recordNames(s *ast.Star, table int, of string) ([]string, error) {
-	kind := b.tables[table].kind
-	if of == "key" && kind != propertyTable || of != "key" && of != "tags" {
-		return nil, s.Errorf("%s cannot be expanded: name its columns", lists[of])
-	}
+func (b *binder) recordNames(table int, of string) ([]string, error) {
 	names := map[string]bool{}
 	err := b.records(table, func(n record) {
 		list := n.Tags

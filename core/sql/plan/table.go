@@ -49,6 +49,7 @@ type table struct {
 	numbers   map[Source]int // of columns, when there are many
 	intervals []Interval
 	filter    []ast.Expr // terms that bear on its rows alone
+	outer     []ast.Expr // terms of outer queries that bear on them as well: lists of columns regard these
 	view      *view      // of views
 
 	useEntity, useTags bool // of joins: what is equal beside the time

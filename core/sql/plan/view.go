@@ -71,7 +71,8 @@ func (v *view) labelled(label string) int {
 
 // find returns the column that a name means in the outer query.
 func (v *view) find(parts []ast.Ident) (s Source, datetime, ok bool) {
-	path := lower(pathOf(parts))
+	written := pathOf(parts)
+	path := lower(written)
 	if path == "time" || path == "datetime" {
 		if v.timeColumn() >= 0 {
 			return Source{Kind: SourceTime, Type: column.Bigint}, path == "datetime", true
@@ -80,11 +81,25 @@ func (v *view) find(parts []ast.Ident) (s Source, datetime, ok bool) {
 	if i := v.labelled(path); i >= 0 {
 		return v.source(i, path), false, true
 	}
-	if !v.request(path) {
+	if v.isName(path) {
+		of, _, _ := strings.Cut(path, ".")
+		return v.source(v.labelled(of), of), false, true
+	}
+	if !v.request(written) {
 		return Source{}, false, false
 	}
 	i := v.labelled(path)
 	return v.source(i, path), false, i >= 0
+}
+
+// isName reports whether a path is entity.name or metric.name where the view selects the entity or the metric: the same column, also as a key of groups.
+func (v *view) isName(path string) bool {
+	of, rest, _ := strings.Cut(path, ".")
+	if rest != "name" || of != "entity" && of != "metric" {
+		return false
+	}
+	_, ok := v.whole(of)
+	return ok
 }
 
 // timeColumn returns the column that is the time of rows, -1 for none. The time implies the datetime and the other way round.
@@ -190,32 +205,43 @@ func (v *view) widen(items []*item) bool {
 // derive returns the expression, in the words of the view, of a column that it does not select: tags.x of tags, entity.label of entity, the tags of all tags.x.
 // nil: there is none.
 func (v *view) derive(path string) ast.Expr {
-	role, rest, dotted := strings.Cut(path, ".")
-	if path == "time" {
+	if strings.EqualFold(path, "time") {
 		if len(v.inner.tables) > 1 && v.stars() {
 			return &ast.Name{Start: v.stmt.Start, Parts: []ast.Ident{{Text: "time"}}}
 		}
 		return v.computedTime()
 	}
-	if dotted {
-		i := v.labelled(role)
-		if i < 0 || i >= v.visible && v.visible > 0 || role != "tags" && role != "entity" && role != "metric" {
-			return nil
+	for _, of := range []string{"tags", "entity.tags", "entity", "metric.tags", "metric"} {
+		if n := v.plain(of); n != nil && len(path) > len(of)+1 && strings.EqualFold(path[:len(of)+1], of+".") {
+			parts := slices.Clone(n.Parts)
+			for _, p := range strings.SplitN(path[len(of)+1:], ".", 2) {
+				parts = append(parts, ast.Ident{Start: n.Start, Text: p})
+			}
+			return &ast.Name{Start: n.Start, Parts: parts}
 		}
-		name, ok := v.inner.items[i].ast.(*ast.Name)
-		if !ok || !strings.EqualFold(name.Parts[len(name.Parts)-1].Text, role) {
-			return nil
-		}
-		parts := slices.Clone(name.Parts)
-		for _, p := range strings.SplitN(rest, ".", 2) {
-			parts = append(parts, ast.Ident{Start: name.Start, Text: p})
-		}
-		return &ast.Name{Start: name.Start, Parts: parts}
 	}
-	if path == "tags" {
+	if strings.EqualFold(path, "tags") {
 		return v.allTags()
 	}
 	return nil
+}
+
+// plain returns the column that the view selects under its own name, in the words of the view; nil: it selects none, or something else of that name.
+func (v *view) plain(name string) *ast.Name {
+	i := v.labelled(name)
+	if i < 0 || i >= v.visible && v.visible > 0 {
+		return nil
+	}
+	it := v.inner.items[i]
+	e := it.ast
+	if e == nil {
+		e = v.inner.origin[it.expr] // of an expansion
+	}
+	n, ok := e.(*ast.Name)
+	if !ok || !strings.EqualFold(n.Parts[len(n.Parts)-1].Text, name[strings.LastIndexByte(name, '.')+1:]) {
+		return nil
+	}
+	return n
 }
 
 // computedTime makes a time of a number that the view calls so, such as time + 3600000 AS "time". nil: there is none.
