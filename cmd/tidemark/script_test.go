@@ -169,21 +169,28 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 
 func cmdWaitFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: waitfor FILE REGEXP")
+		ts.Fatalf("usage: waitfor FILE|/PATH REGEXP")
 	}
 	pattern, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	await(ts, args[0], pattern)
 }
 
-// await polls a file, which another process writes. A server that compiles a plugin under the race detector, beside other tests, may take half a minute.
+// await polls a file, which another process writes, or a path of the server. One that compiles a plugin under the race detector, beside other tests, may take half a
+// minute.
 func await(ts *testscript.TestScript, file string, pattern *regexp.Regexp) []string {
 	deadline := time.After(90 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		text, err := os.ReadFile(ts.MkAbs(file))
-		ts.Check(err)
+		var text []byte
+		if strings.HasPrefix(file, "/api/") {
+			_, text = askServer(ts, http.MethodGet, file, nil)
+		} else {
+			var err error
+			text, err = os.ReadFile(ts.MkAbs(file))
+			ts.Check(err)
+		}
 		if m := pattern.FindStringSubmatch(string(text)); m != nil {
 			return m
 		}
@@ -210,7 +217,17 @@ func cmdHTTP(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		body, headers = bytes.NewReader(text), headers[1:]
 	}
-	r, err := http.NewRequest(args[1], ts.Getenv("URL")+args[2], body)
+	status, text := askServer(ts, args[1], args[2], body, headers...)
+	ts.Check(os.WriteFile(ts.MkAbs("response"), append(text, '\n'), 0o600))
+	ts.Logf("%s %s: %d\n%s", args[1], args[2], status, text)
+	if got := fmt.Sprint(status); got != args[0] {
+		ts.Fatalf("status %s, want %s", got, args[0])
+	}
+}
+
+// askServer asks the server as its administrator.
+func askServer(ts *testscript.TestScript, method, path string, body io.Reader, headers ...string) (status int, text []byte) {
+	r, err := http.NewRequest(method, ts.Getenv("URL")+path, body)
 	ts.Check(err)
 	r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("admin:"+scriptPassword)))
 	for _, h := range headers {
@@ -220,13 +237,9 @@ func cmdHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	answer, err := http.DefaultClient.Do(r)
 	ts.Check(err)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	text, err = io.ReadAll(answer.Body)
 	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs("response"), append(text, '\n'), 0o600))
-	ts.Logf("%s %s: %s\n%s", args[1], args[2], answer.Status, text)
-	if got := fmt.Sprint(answer.StatusCode); got != args[0] {
-		ts.Fatalf("status %s, want %s", got, args[0])
-	}
+	return answer.StatusCode, text
 }
 
 func cmdFreePort(ts *testscript.TestScript, neg bool, args []string) {
