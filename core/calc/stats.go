@@ -67,15 +67,52 @@ func StdDev(values []float64) float64 { return math.Sqrt(Variance(values)) }
 
 // WeightedMean weighs the values 1, 2, 3 and so on, so that later ones count more.
 func WeightedMean(values []float64) float64 {
-	var sum, weights, w float64
+	var sum WeightedSum
+	weight := int64(0)
 	for _, v := range values {
 		if !math.IsNaN(v) {
-			w++
-			sum += float64(w * v)
-			weights += w
+			weight++
+			sum.Add(v, weight)
 		}
 	}
-	return sum / weights
+	return sum.Mean()
+}
+
+// WeightedSum adds up numbers times whole weights, each number taken for the decimal of its shortest text, without rounding. The zero value is empty.
+type WeightedSum struct {
+	sum     ExactSum
+	weights int64
+	heavy   float64 // weights beyond those
+}
+
+// Add adds a number that is not NaN. Its weight is positive and below 2^60.
+func (s *WeightedSum) Add(v float64, weight int64) {
+	if s.weights > math.MaxInt64-weight {
+		s.heavy, s.weights = s.heavy+float64(s.weights), 0
+	}
+	s.weights += weight
+	if n := scaled(v); n/exactScale == v && isShort(n) && math.Abs(n*float64(weight)) < float64(shortFull) {
+		s.sum.addShort(int64(n) * weight)
+		return
+	}
+	if v-v != 0 { // infinite
+		s.sum.Add(v)
+		return
+	}
+	const part = 1e9 // products of what is below it and of the rest of 17 digits fit
+	d := shortest(v)
+	exponent := int32(d.exponent)
+	s.sum.AddDecimal(d.mantissa/part*(weight/part), exponent+18)
+	s.sum.AddDecimal(d.mantissa/part*(weight%part)+d.mantissa%part*(weight/part), exponent+9)
+	s.sum.AddDecimal(d.mantissa%part*(weight%part), exponent)
+}
+
+// Mean returns the double nearest to the sum divided by that of the weights; of no numbers it is NaN.
+func (s *WeightedSum) Mean() float64 {
+	if s.heavy > 0 {
+		return s.sum.Sum() / (s.heavy + float64(s.weights))
+	}
+	return s.sum.Over(s.weights)
 }
 
 // TimeWeightedMean is the time-weighted mean of rule windows: weight (t - first + 1)/(last - first + 1) with times in whole Unix seconds.
@@ -99,13 +136,11 @@ func TimeWeightedMean(times []core.Time, values []float64) float64 {
 
 // SecondWeightedMean is the time-weighted mean of queries: it weighs each value with 1 + the seconds since the first one. No value is NaN.
 func SecondWeightedMean(times []core.Time, values []float64) float64 {
-	var sum, weights float64
+	var sum WeightedSum
 	for i, v := range values {
-		w := 1 + float64(times[i]-times[0])/1000
-		sum += float64(w * v)
-		weights += w
+		sum.Add(v, int64(times[i]-times[0])+1000) // in milliseconds
 	}
-	return sum / weights
+	return sum.Mean()
 }
 
 func wholeSeconds(t core.Time) float64 { return math.Floor(float64(t) / 1000) }

@@ -199,14 +199,25 @@ func (g *aggregates) load(i int, b *column.Batch) error {
 		default:
 			a.vector = v
 			a.x = a.numbers(v, 0)
-			if v.Ints != nil && !v.Const && v.Nulls == nil {
-				a.whole = v.Ints[:b.Len]
-			} else {
-				a.exact = v.Digits(b.Len)
-			}
+			a.whole, a.exact = digitsOf(v, b.Len)
 		}
 	}
 	return nil
+}
+
+// digitsOf returns the first n rows as whole numbers, or else those of them that have more digits than a double. Booleans are no numbers.
+func digitsOf(v *column.Vector, n int) (whole []int64, exact []core.DecimalAt) {
+	switch {
+	case v.Type == column.Boolean:
+		return nil, nil
+	case v.Ints != nil && !v.Const && v.Nulls == nil:
+		return v.Ints[:n], nil
+	case v.Type == column.Timestamp:
+		milliseconds := *v
+		milliseconds.Type = column.Bigint
+		v = &milliseconds
+	}
+	return nil, v.Digits(n)
 }
 
 // instants returns the times of the rows.
@@ -348,7 +359,7 @@ func (d *distinctState) add(ids []int32, a *arguments) {
 	o := &d.one
 	o.n, o.rank = len(pick), a.rank
 	o.vector = a.vector.Gather(pick, nil)
-	o.x, o.y, o.times, o.whole, o.exact = choose(a.x, pick), choose(a.y, pick), choose(a.times, pick), choose(a.whole, pick), o.vector.Exact
+	o.x, o.y, o.times, o.whole, o.exact = choose(a.x, pick), choose(a.y, pick), choose(a.times, pick), choose(a.whole, pick), chooseDigits(a.exact, pick)
 	d.state.add(d.ids, o)
 }
 
@@ -359,6 +370,17 @@ func choose[T any](list []T, pick []int32) []T {
 	out := make([]T, len(pick))
 	for i, from := range pick {
 		out[i] = list[from]
+	}
+	return out
+}
+
+// chooseDigits is choose of numbers that not every row has.
+func chooseDigits(list []core.DecimalAt, pick []int32) (out []core.DecimalAt) {
+	v := column.Vector{Exact: list}
+	for i, from := range pick {
+		if d, ok := v.ExactAt(int(from)); ok {
+			out = append(out, core.DecimalAt{Index: uint32(i), Decimal: d})
+		}
 	}
 	return out
 }

@@ -86,6 +86,9 @@ func (x *execution) newDetail(ctx context.Context, j *plan.Join, yield func(*col
 			}
 			in.In = &wide
 		}
+		if j.Detail.Fill == ast.FillValue {
+			s.intervals = closed(s.intervals)
+		}
 		if s.where != nil {
 			s.sieve = newSieve(s.where)
 		}
@@ -96,6 +99,16 @@ func (x *execution) newDetail(ctx context.Context, j *plan.Join, yield func(*col
 		d.out.constant, d.out.lacks = &j.Detail.Number, d.lacks
 	}
 	return d
+}
+
+// closed returns intervals without open bounds. There the grid of a series alone ends with the series; the times of the other inputs go on, and the rows that are
+// there show the constant wherever no number can be computed.
+func closed(intervals []plan.Interval) []plan.Interval {
+	out := slices.Clone(intervals)
+	for i := range out {
+		out[i].HasFrom, out[i].HasTo = true, true
+	}
+	return out
 }
 
 func (d *detail) attach(ctx context.Context) error {

@@ -463,10 +463,9 @@ func (s *frameDeviation) quick() (float64, bool) {
 
 // frameWeighted weighs rows 1, 2, 3 and so on, or by the seconds since the first one plus 1.
 type frameWeighted struct {
-	byTime       bool
-	n            int64
-	first        int64
-	sum, weights float64
+	byTime   bool
+	n, first int64
+	sum      calc.WeightedSum
 }
 
 func (s *frameWeighted) reset() { *s = frameWeighted{byTime: s.byTime} }
@@ -475,15 +474,14 @@ func (s *frameWeighted) add(r *framedRow) {
 	if s.n++; s.n == 1 {
 		s.first = r.time
 	}
-	w := float64(s.n)
+	weight := s.n
 	if s.byTime {
-		w = 1 + float64(r.time-s.first)/1000
+		weight = r.time - s.first + 1000 // in milliseconds
 	}
-	s.sum += float64(w * r.value) // rounded: the same on all processors
-	s.weights += w
+	s.sum.Add(r.value, weight)
 }
 
-func (s *frameWeighted) value() (float64, bool) { return s.sum / s.weights, s.n > 0 }
+func (s *frameWeighted) value() (float64, bool) { return s.sum.Mean(), s.n > 0 }
 
 // frameEMA is the exponential moving average.
 type frameEMA struct {
@@ -510,5 +508,5 @@ type framePair struct {
 }
 
 func (s *framePair) reset()                 { s.pair = pair{} }
-func (s *framePair) add(r *framedRow)       { s.merge(&pair{n: 1, mx: r.edge.value, my: r.y}) }
+func (s *framePair) add(r *framedRow)       { s.pair.add(r.edge.value, r.y) }
 func (s *framePair) value() (float64, bool) { return s.function.value(&s.pair), s.n > 0 }
