@@ -213,6 +213,26 @@ type (
 	}
 )
 
+// The reserved tags of text commands and tables, which carry the fields of a version and are no tags of the series.
+const (
+	VersionSourceTag = "$version_source"
+	VersionStatusTag = "$version_status"
+)
+
+// TakeTag takes the value of a tag that carries a field of the version, and reports whether it is such a tag. The name is in lower case. Versions are
+// taken whether the metric has any or not: only the pipeline knows, and leaves them out if not.
+func (v *VersionAt) TakeTag(name, value string) bool {
+	switch name {
+	case VersionSourceTag:
+		v.Source = strings.TrimSpace(value)
+	case VersionStatusTag:
+		v.Status = strings.TrimSpace(value)
+	default:
+		return false
+	}
+	return true
+}
+
 // Block is a run of one series in columns, ascending by time. It is valid until the next iteration of the query that yielded it:
 // whoever keeps something copies it.
 //

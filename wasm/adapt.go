@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,21 +14,19 @@ import (
 	"github.com/tidemark-db/tidemark/wasm/abi"
 )
 
-// AppendBatch adds what a plugin wrote to dst. Names are lowered, tags sorted. Strings are shared with src; nothing else is,
-// so that src may be decoded into again.
-func AppendBatch(dst *core.Batch, src *abi.Batch) error {
-	refs := make([]uint32, len(src.Series))
-	for i, s := range src.Series {
-		refs[i] = dst.Ref(core.SeriesKey{Metric: strings.ToLower(s.Metric), Entity: strings.ToLower(s.Entity), Tags: tagsOf(s.Tags)})
-	}
-	appendSamples(&dst.Samples, src, refs)
+// AppendBatch adds what a plugin wrote to dst. Names are lowered, tags sorted. Tags to be copied are those of the catalog; with nil nothing has any.
+// Strings are shared with src; nothing else is, so that src may be decoded into again.
+func AppendBatch(dst *core.Batch, src *abi.Batch, catalog core.Catalog) error {
+	a := adapter{catalog}
+	a.appendSamples(dst, src)
 	for _, m := range src.Messages {
-		dst.Messages = append(dst.Messages, core.Message{Time: core.Time(m.Time), Entity: strings.ToLower(m.Entity), Type: strings.ToLower(m.Type),
-			Source: m.Source, Severity: core.Severity(m.Severity), Text: m.Text, Tags: tagsOf(m.Tags), Flags: flagsOf(m.Persist)})
+		entity := strings.ToLower(m.Entity)
+		dst.Messages = append(dst.Messages, core.Message{Time: core.Time(m.Time), Entity: entity, Type: strings.ToLower(m.Type),
+			Source: m.Source, Severity: core.Severity(m.Severity), Text: m.Text, Tags: a.tags(m.Tags, entity, ""), Flags: flagsOf(m.Persist)})
 	}
 	for _, p := range src.Properties {
 		key := core.PropertyKey{Entity: strings.ToLower(p.Entity), Type: strings.ToLower(p.Type), Key: tagsOf(p.Keys)}
-		dst.Properties = append(dst.Properties, core.Property{PropertyKey: key, Time: core.Time(p.Time), Tags: tagsOf(p.Tags), Flags: flagsOf(p.Persist)})
+		dst.Properties = append(dst.Properties, core.Property{PropertyKey: key, Time: core.Time(p.Time), Tags: a.tags(p.Tags, key.Entity, ""), Flags: flagsOf(p.Persist)})
 	}
 	for _, records := range []struct {
 		kind core.DocKind
@@ -44,9 +43,86 @@ func AppendBatch(dst *core.Batch, src *abi.Batch) error {
 	return nil
 }
 
-func appendSamples(dst *core.Samples, src *abi.Batch, refs []uint32) {
+// adapter makes core records of those of a plugin.
+type adapter struct{ catalog core.Catalog }
+
+// tags makes the tags of a command. A copied tag has the value that the entity has, else that of the metric, else the one that stands beside it.
+func (a adapter) tags(pairs []abi.Pair, entity, metric string) core.Tags {
+	if !slices.ContainsFunc(pairs, isCopy) {
+		return tagsOf(pairs)
+	}
+	var tags core.Tags
+	add := func(name, value string) {
+		if value != "" {
+			tags = append(tags, core.Tag{Name: strings.ToLower(name), Value: value})
+		}
+	}
+	for _, p := range pairs {
+		if !isCopy(p) {
+			add(p.Name, p.Value)
+		}
+	}
+	if m, ok := a.metric(metric); ok {
+		eachCopy(pairs, abi.CopyMetric, func(name string) { add(name, m.Tags[strings.ToLower(name)]) })
+	}
+	if e, ok := a.entity(entity); ok {
+		eachCopy(pairs, abi.CopyEntity, func(name string) { add(name, e.Tags[strings.ToLower(name)]) })
+	}
+	return tags.Normal() // which keeps the last of equal names
+}
+
+func isCopy(p abi.Pair) bool {
+	return strings.HasPrefix(p.Name, abi.CopyEntity) || strings.HasPrefix(p.Name, abi.CopyMetric)
+}
+
+func eachCopy(pairs []abi.Pair, prefix string, do func(name string)) {
+	for _, p := range pairs {
+		if name, ok := strings.CutPrefix(p.Name, prefix); ok {
+			do(name)
+		}
+	}
+}
+
+func (a adapter) metric(name string) (core.Metric, bool) {
+	if a.catalog == nil || name == "" {
+		return core.Metric{}, false
+	}
+	return a.catalog.Metric(name)
+}
+
+func (a adapter) entity(name string) (core.Entity, bool) {
+	if a.catalog == nil {
+		return core.Entity{}, false
+	}
+	return a.catalog.Entity(name)
+}
+
+// series makes the key of a series, and the version that its reserved tags give to each of its samples.
+func (a adapter) series(s *abi.Series) (core.SeriesKey, core.VersionAt) {
+	key := core.SeriesKey{Metric: strings.ToLower(s.Metric), Entity: strings.ToLower(s.Entity)}
+	var version core.VersionAt
+	key.Tags = slices.DeleteFunc(a.tags(s.Tags, key.Entity, key.Metric), func(t core.Tag) bool { return version.TakeTag(t.Name, t.Value) })
+	return key, version
+}
+
+func (a adapter) appendSamples(batch *core.Batch, src *abi.Batch) {
+	refs, versions := make([]uint32, len(src.Series)), map[abi.SeriesRef]core.VersionAt{}
+	for i := range src.Series {
+		key, version := a.series(&src.Series[i])
+		refs[i] = batch.Ref(key)
+		if version != (core.VersionAt{}) {
+			versions[abi.SeriesRef(i)] = version
+		}
+	}
+	dst := &batch.Samples
 	base := uint32(dst.Len())
-	for _, s := range src.Samples {
+	for i, s := range src.Samples {
+		if len(versions) > 0 {
+			if version, ok := versions[s.Series]; ok {
+				version.Index = base + uint32(i)
+				dst.Versions = append(dst.Versions, version)
+			}
+		}
 		flags := core.Default
 		if s.Flags&abi.TextOnly == 0 {
 			flags |= core.HasValue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestAppendBatch(t *testing.T) {
 	// A batch that already has a sample: indices of side columns move.
 	var got core.Batch
 	got.Add(got.Ref(core.SeriesKey{Metric: "m", Entity: "e"}), 0, 9)
-	if err := wasm.AppendBatch(&got, &src); err != nil {
+	if err := wasm.AppendBatch(&got, &src, nil); err != nil {
 		t.Fatal(err)
 	}
 	number, text := core.Default|core.HasValue, core.Default|core.AppendText
@@ -71,9 +72,79 @@ func TestAppendBatch(t *testing.T) {
 	}
 }
 
+// described is a catalog of one entity and one metric.
+type described struct{ core.Catalog }
+
+func (described) Entity(name string) (core.Entity, bool) {
+	return core.Entity{Name: name, Tags: map[string]string{"site": "North", "kind": "pump"}}, name == "pump-a"
+}
+
+func (described) Metric(name string) (core.Metric, bool) {
+	return core.Metric{Name: name, Tags: map[string]string{"kind": "water", "grade": "2"}}, name == "flow"
+}
+
+// A copied tag beats the one beside it, the entity beats the metric, and whoever has no such tag leaves both as they are.
+func TestAppendBatchCopiesTags(t *testing.T) {
+	asked := []abi.Pair{{Name: abi.CopyEntity + "Site"}, {Name: abi.CopyEntity + "kind"}, {Name: abi.CopyMetric + "kind"}, {Name: abi.CopyMetric + "grade"},
+		{Name: abi.CopyEntity + "absent"}, {Name: "site", Value: "hq"}, {Name: "Grade", Value: "0"}}
+	src := abi.Batch{Messages: []abi.Message{{Entity: "Pump-A", Tags: asked}}, Properties: []abi.Property{{Entity: "pump-a", Tags: asked}}}
+	for _, entity := range []string{"Pump-A", "pump-b"} {
+		for _, metric := range []string{"Flow", "heat"} {
+			src.Series = append(src.Series, abi.Series{Metric: metric, Entity: entity, Tags: asked})
+		}
+	}
+	for i := range src.Series {
+		src.Samples = append(src.Samples, abi.Sample{Series: abi.SeriesRef(i)})
+	}
+	of := core.TagsOf(map[string]string{"site": "North", "kind": "pump", "grade": "0"})
+	for _, c := range []struct {
+		catalog core.Catalog
+		want    []core.Tags // by series
+	}{
+		{described{}, []core.Tags{core.TagsOf(map[string]string{"site": "North", "kind": "pump", "grade": "2"}), of,
+			core.TagsOf(map[string]string{"site": "hq", "kind": "water", "grade": "2"}), core.TagsOf(map[string]string{"site": "hq", "grade": "0"})}},
+		{nil, slices.Repeat([]core.Tags{core.TagsOf(map[string]string{"site": "hq", "grade": "0"})}, 4)},
+	} {
+		var got core.Batch
+		if err := wasm.AppendBatch(&got, &src, c.catalog); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range c.want {
+			if key := got.Keys[got.Samples.Series[i]]; !key.Tags.Equal(want) {
+				t.Errorf("series %d: %v, want tags %v", i, key, want)
+			}
+		}
+		if c.catalog != nil && (!got.Messages[0].Tags.Equal(of) || !got.Properties[0].Tags.Equal(of)) {
+			t.Errorf("message %v, property %v, want %v", got.Messages[0].Tags, got.Properties[0].Tags, of)
+		}
+	}
+}
+
+// The reserved tags of a series are the version of each of its samples. Without them it is the same series.
+func TestAppendBatchTakesVersions(t *testing.T) {
+	src := abi.Batch{
+		Series: []abi.Series{{Metric: "m", Entity: "e", Tags: []abi.Pair{{Name: "$Version_Status", Value: " ok "}, {Name: "a", Value: "b"}}},
+			{Metric: "m", Entity: "e", Tags: []abi.Pair{{Name: "a", Value: "b"}}},
+			{Metric: "m", Entity: "e", Tags: []abi.Pair{{Name: "$version_source", Value: "plc"}, {Name: "a", Value: "b"}}}},
+		Samples: []abi.Sample{{Series: 0}, {Series: 1, Time: 1}, {Series: 2, Time: 2}, {Series: 0, Time: 3}},
+	}
+	var got core.Batch
+	got.Add(got.Ref(core.SeriesKey{Metric: "m", Entity: "e"}), 0, 9)
+	if err := wasm.AppendBatch(&got, &src, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []core.VersionAt{{Index: 1, Status: "ok"}, {Index: 3, Source: "plc"}, {Index: 4, Status: "ok"}}
+	if diff := cmp.Diff(want, got.Samples.Versions); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]uint32{0, 1, 1, 1, 1}, got.Samples.Series); diff != "" || !got.Keys[1].Tags.Equal(core.Tags{{Name: "a", Value: "b"}}) {
+		t.Errorf("keys %v, %s", got.Keys, diff)
+	}
+}
+
 func TestAppendBatchRefusesUnknownFields(t *testing.T) {
 	for _, field := range []abi.Pair{{Name: "colour", Value: "red"}, {Name: "enabled", Value: "maybe"}, {Name: "max_value", Value: "NaN"}} {
-		err := wasm.AppendBatch(new(core.Batch), &abi.Batch{Entities: []abi.Record{{Name: "e", Fields: []abi.Pair{field}}}})
+		err := wasm.AppendBatch(new(core.Batch), &abi.Batch{Entities: []abi.Record{{Name: "e", Fields: []abi.Pair{field}}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), field.Name) {
 			t.Errorf("%v: error %v", field, err)
 		}

@@ -70,7 +70,7 @@ func New(ctx context.Context, options Options) (*Host, error) {
 		return nil, err
 	}
 	h.runtime = wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(h.cache).WithMemoryLimitPages(uint32(options.MemoryMB)*16))
-	if err := instantiateHost(ctx, h.runtime); err != nil {
+	if err := h.instantiateHost(ctx); err != nil {
 		return nil, errors.Join(err, h.runtime.Close(ctx), h.cache.Close(ctx))
 	}
 	return h, nil

@@ -660,7 +660,8 @@ func TestParallelUse(t *testing.T) {
 func TestNDJSONOutput(t *testing.T) {
 	out := `{"command":"series","metric":"m","entity":"e","time":5,"value":1.5,"tags":{"b":"2","a":"1"}}
 {"command":"message","entity":"e","time":6,"text":"hi","severity":3}
-{"command":"reject","line":2,"reason":"bad"}`
+{"command":"reject","line":2,"reason":"bad"}
+{"command":"stop","line":3,"reason":"worse"}`
 	m := wasmtest.Plugin(abi.Manifest{}, wasmtest.Func{Export: abi.KindParser.Export(), Code: wasmtest.Packed(40000, uint32(len(out)))})
 	m.Data += strings.Repeat(" ", 40000-wasmtest.DataAt-len(m.Data)) + out
 	h := newHost(t, wasm.Options{})
@@ -669,7 +670,7 @@ func TestNDJSONOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(b.Samples) != 1 || b.Samples[0].Value != 1.5 || b.Series[0].Tags[0].Name != "a" || b.Messages[0].Text != "hi" ||
-		!b.Messages[0].Persist || b.Rejected != 1 {
+		!b.Messages[0].Persist || b.Rejected != 2 || !b.Stopped || b.Rejects[1].Line != 3 {
 		t.Errorf("batch %+v", b)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
@@ -36,7 +35,7 @@ var allowedWASI = map[string]bool{
 func checkImports(imports []meter.Import) (capabilities []string, err error) {
 	for _, i := range imports {
 		ok := i.Kind == 0 && (i.Module == abi.WASIModule && allowedWASI[i.Name] ||
-			i.Module == abi.HostModule && (i.Name == abi.ImportLog || i.Name == abi.ImportNowMs))
+			i.Module == abi.HostModule && (i.Name == abi.ImportLog || i.Name == abi.ImportNowMs || i.Name == abi.ImportZone))
 		if ok {
 			continue
 		}
@@ -47,8 +46,8 @@ func checkImports(imports []meter.Import) (capabilities []string, err error) {
 		if i.Module == abi.HostModule && i.Name == abi.ImportTick {
 			return nil, fmt.Errorf("it imports %s.%s, which only the server inserts", i.Module, i.Name)
 		}
-		return nil, fmt.Errorf("it imports %s.%s, which is not granted: plugins get %s.%s, %s.%s and a part of %s",
-			i.Module, i.Name, abi.HostModule, abi.ImportLog, abi.HostModule, abi.ImportNowMs, abi.WASIModule)
+		return nil, fmt.Errorf("it imports %s.%s, which is not granted: plugins get %s.%s, %s.%s, %s.%s and a part of %s",
+			i.Module, i.Name, abi.HostModule, abi.ImportLog, abi.HostModule, abi.ImportNowMs, abi.HostModule, abi.ImportZone, abi.WASIModule)
 	}
 	return capabilities, nil
 }
@@ -113,7 +112,8 @@ func guestLogCall(ctx context.Context, m api.Module, stack []uint64) {
 }
 
 // instantiateHost gives the runtime what modules may import.
-func instantiateHost(ctx context.Context, r wazero.Runtime) error {
+func (h *Host) instantiateHost(ctx context.Context) error {
+	r := h.runtime
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
 		return fmt.Errorf("wasm: wasi: %w", err)
 	}
@@ -124,6 +124,7 @@ func instantiateHost(ctx context.Context, r wazero.Runtime) error {
 	b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(guestLogCall), []api.ValueType{i32, i32, i32}, nil).Export(abi.ImportLog)
 	for name, f := range map[string]func(*session, string, []byte) int32{
 		abi.ImportLookup: (*session).lookup, abi.ImportKVGet: (*session).get, abi.ImportKVPut: (*session).put,
+		abi.ImportZone: func(_ *session, id string, buf []byte) int32 { return h.zone(id, buf) }, // free: zones are no secret
 	} {
 		b.NewFunctionBuilder().WithGoModuleFunction(capability(f), []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i32}).Export(name)
 	}

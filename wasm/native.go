@@ -21,6 +21,7 @@ func (n Native) make(c callArgs, p *Plugin) (guest, error) {
 	g.instance = n(abi.Options{
 		Log:   func(level uint32, text string) { p.log.line(g.current, level, []byte(text)) },
 		NowMs: func() int64 { return g.current.received },
+		Zone:  p.host.zone,
 
 		Lookup: func(key string, buf []byte) int32 { return g.current.session.lookup(key, buf) },
 		KVGet:  func(key string, buf []byte) int32 { return g.current.session.get(key, buf) },

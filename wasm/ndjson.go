@@ -36,7 +36,7 @@ func decode(b *abi.Batch, text string, limits abi.Limits) error {
 
 // jsonLine is one command of the easy form; which fields count depends on Command.
 type jsonLine struct {
-	Command string `json:"command"` // series message property entity metric reject count
+	Command string `json:"command"` // series message property entity metric reject stop count
 
 	Metric, Entity, Type, Source, Name string
 	Time                               int64
@@ -75,6 +75,9 @@ func encodeLine(e *abi.Encoder, line string) error {
 		e.Metric(&abi.Record{Name: l.Name, Fields: pairsOf(l.Fields), Tags: pairsOf(l.Tags)})
 	case "reject":
 		e.Reject(l.Line, l.Column, l.Reason, text)
+	case "stop":
+		e.Reject(l.Line, l.Column, l.Reason, text)
+		e.Stop()
 	case "count":
 		e.AddLines(l.Lines)
 		e.AddRecords(l.Records)

@@ -43,7 +43,7 @@ type Parsers struct {
 }
 
 // Parse streams body through one plugin, chunk by chunk, each of which gives a batch of its own. The last call into the plugin has no
-// data: a parser that stopped at a line can then say so without losing what the chunk before gave. A body that is a Live gives a batch of what has
+// data. A parser that stops at a line gives its batch first, and then the error. A body that is a Live gives a batch of what has
 // come whenever it is not ready, and the plugin then has an empty chunk. A piece that the plugin could not take
 // comes as an error of type *Lost, after which a stateless plugin gets the next chunk.
 func (p *Parsers) Parse(ctx context.Context, r core.ParseRequest, body io.Reader) iter.Seq2[core.Parsed, error] {
@@ -153,8 +153,12 @@ func (u *parsing) step(ctx context.Context, c chunk, yield func(core.Parsed, err
 	if at >= u.from && !yield(parsed, nil) {
 		return false
 	}
+	if u.stopped != nil {
+		yield(core.Parsed{}, u.stopped)
+		return false
+	}
 	if u.live && stateful && len(c.data) > 0 && at >= u.from {
-		// The next line may be an hour away: with an empty chunk a parser writes what it kept back, or says that it stopped at a line.
+		// The next line may be an hour away: with an empty chunk a parser writes what it kept back.
 		return u.step(ctx, chunk{}, yield)
 	}
 	return true
@@ -187,6 +191,7 @@ type parsing struct {
 	from    int64 // what comes before is stored
 	live    bool  // the body is a Live
 
+	stopped     error            // of a plugin that reads no further
 	undescribed []core.DocChange // of metrics
 }
 
@@ -257,13 +262,25 @@ func offsets(zone *time.Location) []abi.ZoneOffset {
 	return list
 }
 
+// zone answers abi.ImportZone.
+func (h *Host) zone(id string, buf []byte) int32 {
+	if h.options.Zone == nil {
+		return int32(abi.Unavailable)
+	}
+	zone, err := h.options.Zone(id)
+	if err != nil {
+		return int32(abi.Absent)
+	}
+	return answer(abi.AppendZone(nil, offsets(zone)), buf)
+}
+
 func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 	b, err := u.Write(ctx, c.data, c.flags)
 	if err != nil {
 		return core.Parsed{}, err
 	}
 	parsed := core.Parsed{Batch: &core.Batch{Origin: u.request.Origin, Received: u.request.Received}, Lines: int(b.Lines)}
-	if err := AppendBatch(parsed.Batch, b); err != nil {
+	if err := AppendBatch(parsed.Batch, b, u.parsers.Host.options.Catalog); err != nil {
 		err := faultf(u.plugin.name, FaultOutput, "%w", err)
 		err.DeadLetter, err.Offset = true, u.at-int64(len(c.data))
 		return core.Parsed{}, err
@@ -272,6 +289,9 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 		parsed.Rejects = append(parsed.Rejects, core.Reject{Line: int(j.Line), Column: int(j.Column), Reason: j.Reason, Text: j.Text})
 	}
 	parsed.Dropped = max(0, int(b.Rejected)-len(b.Rejects))
+	if b.Stopped {
+		u.stopped = core.Errorf(core.Invalid, "%s", stopText(b))
+	}
 	if u.found.SkipRules {
 		parsed.Batch.HideFromRules()
 	}
@@ -288,6 +308,14 @@ func (u *parsing) parse(ctx context.Context, c chunk) (core.Parsed, error) {
 		parsed.Batch.Origin.Grants.Roles |= core.Admin
 	}
 	return parsed, nil
+}
+
+// stopText says why a plugin reads no further.
+func stopText(b *abi.Batch) string {
+	if n := len(b.Rejects); n > 0 {
+		return b.Rejects[n-1].String()
+	}
+	return "the plugin reads no further, and does not say why"
 }
 
 // describe hands the metrics that the plugin describes over. They are not worth the samples that came with them: while the store takes none, they wait

@@ -54,9 +54,11 @@ type Options struct {
 	Grants func(plugin string) []string
 	// Reader and Catalog are what granted capabilities reach; without them they are unavailable.
 	Reader  core.Reader
-	Catalog core.Catalog
+	Catalog core.Catalog // also has the values of copied tags
 	State   StateLimits
 	Streams StreamLimits
+	// Zone resolves the time zones that guests ask for; with nil they know none but their own.
+	Zone func(id string) (*time.Location, error)
 
 	Limits abi.Limits       // of one batch; the zero value is abi.DefaultLimits
 	Log    *slog.Logger     // nil drops everything

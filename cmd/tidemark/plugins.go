@@ -23,6 +23,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/command"
+	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/plugins"
 	"github.com/tidemark-db/tidemark/plugins/alert"
 	"github.com/tidemark-db/tidemark/plugins/csv"
@@ -41,7 +42,7 @@ func openPlugins(ctx context.Context, c Config, configs *parserConfigs) (*wasm.H
 	set.files.Store(&map[string]pluginFile{})
 	streams := wasm.StreamLimits{Most: int(c.PluginStreams), Reserved: int(c.PluginStreamsReserved), Sender: int(c.PluginStreamsSender)}
 	host, err := wasm.New(ctx, wasm.Options{CacheDir: c.CompileCache, Budget: c.Memory / pluginShare, MemoryMB: int(c.PluginMemory >> 20), Streams: streams,
-		Interpreted: c.InterpretedPlugins, Log: configs.log, Grants: set.grants, Reader: configs.reader, Catalog: configs.catalog,
+		Interpreted: c.InterpretedPlugins, Log: configs.log, Grants: set.grants, Reader: configs.reader, Catalog: configs.catalog, Zone: dates.LoadZoneOrOffset,
 		State: wasm.StateLimits{KeyBytes: int(c.StateKeyBytes), ValueBytes: int(c.StateValueBytes), Keys: int(c.StateKeys)}})
 	if err != nil {
 		return nil, nil, err
@@ -275,7 +276,7 @@ func loadOne(ctx context.Context, module string) (*wasm.Host, error) {
 			return nil, fmt.Errorf("plugin: %w", err)
 		}
 	}
-	host, err := wasm.New(ctx, wasm.Options{CacheDir: os.Getenv("TIDEMARK_COMPILE_CACHE"), Interpreted: true,
+	host, err := wasm.New(ctx, wasm.Options{CacheDir: os.Getenv("TIDEMARK_COMPILE_CACHE"), Interpreted: true, Zone: dates.LoadZoneOrOffset,
 		Grants: func(string) []string { return abi.Capabilities() }}) // which reach nothing here: there is no database
 	if err != nil {
 		return nil, err

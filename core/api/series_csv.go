@@ -19,12 +19,6 @@ type csvInsert struct {
 	version core.VersionAt // fields of every sample, from the reserved parameters
 }
 
-// The reserved parameters that carry the version fields of all samples; they are no tags.
-const (
-	versionSource = "$version_source"
-	versionStatus = "$version_status"
-)
-
 // seriesCSVInsert stores a table of one entity: a column of times, then a column a metric. Every query parameter is a tag.
 func (c *call) seriesCSVInsert() error {
 	entity := underscored(c.param("entity"))
@@ -38,12 +32,7 @@ func (c *call) seriesCSVInsert() error {
 		if value == "" {
 			return core.Errorf(core.Invalid, "IllegalArgumentException: Tag \"%s\" has empty value", name)
 		}
-		switch strings.ToLower(name) {
-		case versionSource:
-			in.version.Source = value
-		case versionStatus:
-			in.version.Status = value
-		default:
+		if !in.version.TakeTag(strings.ToLower(name), value) {
 			tags = append(tags, core.Tag{Name: underscored(name), Value: value})
 		}
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -75,9 +76,14 @@ func (c *call) csvUpload() error {
 	if err != nil {
 		return err
 	}
+	var badTest, badRules error
+	u.test, badTest = flagParameter(q, "test", false) // one that is misspelt must not store
+	u.rules, badRules = flagParameter(q, "rules", true)
+	wait, badWait := flagParameter(q, "wait", true)
+	if err := cmp.Or(badTest, badRules, badWait); err != nil {
+		return err
+	}
 	u.request.Encoding, u.request.Zone, u.request.FileName = q.Get("encoding"), q.Get("timezone"), q.Get("filename")
-	u.test = strings.EqualFold(q.Get("test"), "true")
-	u.rules = !strings.EqualFold(q.Get("rules"), "false")
 	if when := q.Get("time"); when != "" {
 		t, err := dates.Moment{Now: u.started, Zone: c.server.Zone, Calendar: c.server.Calendars().Default()}.ParseLocal(when)
 		if err != nil {
@@ -85,7 +91,7 @@ func (c *call) csvUpload() error {
 		}
 		u.request.Params["time"] = strconv.FormatInt(int64(t), 10) // Unix ms: the plugin reads no calendar expressions
 	}
-	if strings.EqualFold(q.Get("wait"), "false") {
+	if !wait {
 		return u.accept()
 	}
 	return u.run()

@@ -202,12 +202,6 @@ func seriesShape(prefix string) shape {
 	return unknown
 }
 
-// The reserved tags that carry the version fields of a sample.
-const (
-	versionSource = "$version_source"
-	versionStatus = "$version_status"
-)
-
 // series parses a series command.
 func (p *Parser) series(b *core.Batch, c *cursor) error {
 	var (
@@ -268,17 +262,12 @@ func (p *Parser) series(b *core.Batch, c *cursor) error {
 	return nil
 }
 
-// seriesTag takes a t: field. The version tags are taken whether the metric is versioned or not: only the pipeline knows, and leaves them out if not.
+// seriesTag takes a t: field.
 func (p *Parser) seriesTag(c *cursor, f *field, version *core.VersionAt) error {
-	value := strings.TrimSpace(f.value)
-	switch f.name {
-	case versionSource:
-		version.Source = value
-		return nil
-	case versionStatus:
-		version.Status = value
+	if version.TakeTag(f.name, f.value) {
 		return nil
 	}
+	value := strings.TrimSpace(f.value)
 	if value == "" {
 		return c.fault(f.at, "tag %q has an empty value", f.name)
 	}

@@ -31,10 +31,10 @@ func AppendSeries(dst []byte, s Sample) []byte {
 		dst = appendNamed(dst, "t", t)
 	}
 	if s.Source != "" {
-		dst = appendNamed(dst, "t", core.Tag{Name: versionSource, Value: s.Source})
+		dst = appendNamed(dst, "t", core.Tag{Name: core.VersionSourceTag, Value: s.Source})
 	}
 	if s.Status != "" {
-		dst = appendNamed(dst, "t", core.Tag{Name: versionStatus, Value: s.Status})
+		dst = appendNamed(dst, "t", core.Tag{Name: core.VersionStatusTag, Value: s.Status})
 	}
 	if s.Flags&core.HasValue != 0 {
 		dst = appendName(append(dst, " m:"...), s.Key.Metric)

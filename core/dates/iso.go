@@ -139,6 +139,9 @@ func fractionMillis(digits string) int {
 	return millis
 }
 
+// ParseOffset reads ±hh:mm, ±h:mm or ±hhmm, up to 18 hours: local time minus UTC in milliseconds.
+func ParseOffset(s string) (millis int64, ok bool) { return parseISOOffset(s) }
+
 // parseISOOffset reads Z, ±hh:mm, ±h:mm or ±hhmm as the whole of s and returns milliseconds to subtract from local time.
 func parseISOOffset(s string) (millis int64, ok bool) {
 	if s == "Z" {

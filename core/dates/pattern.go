@@ -252,6 +252,10 @@ func (p *Pattern) String() string { return p.source }
 // HasZone reports whether a text of this pattern names an instant by itself.
 func (p *Pattern) HasZone() bool { return p.zoned }
 
+// LoadZonesBy makes load resolve the zones that texts name, in place of LoadZoneOrOffset, where there is no database of zones. It is called before the
+// pattern is used.
+func (p *Pattern) LoadZonesBy(load func(id string) (*time.Location, error)) { p.zones.load = load }
+
 // Parse reads a text that the pattern covers completely. The zone applies when the text carries none. Fields that the pattern lacks take their first
 // value; without a year that is 1970.
 func (p *Pattern) Parse(text string, zone *time.Location) (core.Time, error) {

@@ -55,14 +55,21 @@ func offsetZone(millis int64) *time.Location {
 
 // ZoneCache keeps resolved zones, which costs a file and some 20 microseconds each otherwise. It holds valid IDs only, so their number bounds it. The
 // zero ZoneCache is ready to use by many goroutines.
-type ZoneCache struct{ zones sync.Map }
+type ZoneCache struct {
+	zones sync.Map
+	load  func(id string) (*time.Location, error) // nil = LoadZoneOrOffset
+}
 
 // Load is LoadZoneOrOffset with memory.
 func (c *ZoneCache) Load(id string) (*time.Location, error) {
 	if zone, ok := c.zones.Load(id); ok {
 		return zone.(*time.Location), nil
 	}
-	zone, err := LoadZoneOrOffset(id)
+	load := c.load
+	if load == nil {
+		load = LoadZoneOrOffset
+	}
+	zone, err := load(id)
 	if err != nil {
 		return nil, err
 	}

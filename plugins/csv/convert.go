@@ -3,10 +3,13 @@ package csv
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/dates"
 	"github.com/tidemark-db/tidemark/core/filter"
 	"github.com/tidemark-db/tidemark/wasm/abi"
 	"github.com/tidemark-db/tidemark/wasm/guest"
@@ -41,7 +44,7 @@ func (p *parser) header(r *record, out *abi.Encoder) *fault {
 		return nil
 	}
 	if len(p.plan.time) > 0 {
-		if _, f := p.timeOf(r); f != nil {
+		if t, ok := p.parseTime(join(r, p.plan.time), p.zone); !ok || !t.Storable() {
 			return nil
 		}
 	}
@@ -152,13 +155,14 @@ func (p *parser) timeOf(r *record) (core.Time, *fault) {
 		}
 	}
 	b := join(r, p.plan.time)
-	t, ok := p.parseTime(b)
-	if ok && p.plan.diff >= 0 && (p.pattern == nil || !p.pattern.HasZone()) {
-		var ahead core.Time
-		if ahead, ok = offset(string(text(r, p.plan.diff))); ok {
-			t, ok = p.parseTimeUTC(b)
-			t -= ahead
+	t, ok := p.parseTime(b, p.zone)
+	if diff := p.diff(r); ok && len(diff) > 0 && !p.namesZone(b) {
+		ahead, isOffset := p.offset(diff)
+		if !isOffset {
+			return 0, &fault{r.line, p.plan.diff + 1, "not an offset from UTC: use +hh:mm, +hhmm, hours below 24 or minutes, up to 18 hours", string(diff)}
 		}
+		t, ok = p.parseTime(b, nil)
+		t -= ahead
 	}
 	if !ok || !t.Storable() {
 		return 0, &fault{r.line, p.plan.time[0] + 1, "not a time between 1970 and 2106 in the form of timestampPattern", string(b)}
@@ -166,7 +170,29 @@ func (p *parser) timeOf(r *record) (core.Time, *fault) {
 	return t, nil
 }
 
-func (p *parser) parseTime(b []byte) (core.Time, bool) {
+// diff returns the cell with the offset of a row, empty for none.
+func (p *parser) diff(r *record) []byte {
+	if p.plan.diff < 0 {
+		return nil
+	}
+	return text(r, p.plan.diff)
+}
+
+// elsewhere is a zone that is not UTC.
+var elsewhere = time.FixedZone("", 3600)
+
+// namesZone reports whether a time names its zone: then it is the same instant whatever zone is meant otherwise.
+func (p *parser) namesZone(b []byte) bool {
+	if p.pattern == nil {
+		return false
+	}
+	here, _ := p.parseTime(b, nil)
+	there, _ := p.parseTime(b, elsewhere)
+	return here == there
+}
+
+// parseTime reads a time, which is UTC when neither it nor zone says otherwise.
+func (p *parser) parseTime(b []byte, zone *time.Location) (core.Time, bool) {
 	switch p.TimestampType {
 	case "SECONDS":
 		v, ok := guest.ParseFloat(b)
@@ -181,38 +207,31 @@ func (p *parser) parseTime(b []byte) (core.Time, bool) {
 	if ms, ok := guest.ParseTime(b); ok && p.isISO && len(b) >= 20 {
 		return core.Time(ms), true
 	}
-	t, err := p.pattern.ParseLenient(string(b), p.zone)
+	t, err := p.pattern.ParseLenient(string(b), zone)
 	return t, err == nil
 }
 
-func (p *parser) parseTimeUTC(b []byte) (core.Time, bool) {
-	if p.pattern == nil {
-		return p.parseTime(b)
-	}
-	t, err := p.pattern.ParseLenient(string(b), nil)
-	return t, err == nil
-}
+const (
+	hour      = 60 * 60_000 // milliseconds
+	maxOffset = 18 * hour
+)
 
-// offset reads local time minus UTC: `+02:00`, `+0200`, hours below 24, or minutes. It returns milliseconds.
-func offset(s string) (core.Time, bool) {
-	sign := core.Time(1)
-	digits := strings.TrimLeft(s, "+-")
-	if strings.HasPrefix(s, "-") {
-		sign = -1
+// offset reads local time minus UTC in milliseconds: `+02:00`, `+0200`, or a number, of hours when it is below 24, else of minutes.
+func (p *parser) offset(b []byte) (core.Time, bool) {
+	written := string(b)
+	if b[0] != '-' && b[0] != '+' && bytes.IndexByte(b, ':') > 0 {
+		written = "+" + written
 	}
-	if h, m, ok := strings.Cut(digits, ":"); ok {
-		digits = h + m
+	if ms, ok := dates.ParseOffset(written); ok {
+		return core.Time(ms), true
 	}
-	n, err := strconv.Atoi(digits)
-	switch {
-	case err != nil:
-		return 0, false
-	case len(digits) == 4 && digits[0] <= '1' && s != digits:
-		n = n/100*60 + n%100
-	case n < 24:
-		n *= 60
+	v, _, ok := p.number.parse(b)
+	unit := float64(hour)
+	if math.Abs(v) >= 24 {
+		unit /= 60
 	}
-	return sign * core.Time(n) * 60000, n <= 18*60
+	ms := math.Round(v * unit)
+	return core.Time(ms), ok && math.Abs(ms) <= maxOffset // which NaN is not
 }
 
 // samples writes the series of a row. A cell that is not a number ends the row, unless line errors are ignored: then only the cell.
@@ -339,7 +358,7 @@ func (p *parser) findRefs(r *record, entity []byte) *seriesRefs {
 	return s
 }
 
-// tagsOf returns the tags of a row, sorted by name: columns beat the tags of the request, which beat the defaults.
+// tagsOf returns the tags of a row, sorted by name: columns beat copied tags, those of the request, and these the defaults.
 func (p *parser) tagsOf(r *record) []abi.Pair {
 	tags := make(core.Tags, 0, len(p.tags)+len(p.plan.tags))
 	for _, t := range p.tags {
@@ -351,11 +370,26 @@ func (p *parser) tagsOf(r *record) []abi.Pair {
 		}
 	}
 	tags = tags.Normal()
-	out := make([]abi.Pair, len(tags))
+	out := make([]abi.Pair, len(tags), len(tags)+len(p.copied))
 	for i, t := range tags {
 		out[i] = abi.Pair(t)
 	}
-	return out
+	return p.copyInto(out, func(name string) bool {
+		return slices.ContainsFunc(p.plan.tags, func(c place) bool { return c.name == name && len(text(r, c.column)) > 0 })
+	})
+}
+
+// copiedTag is a tag whose value the host copies from the entity or the metric of a command.
+type copiedTag struct{ reserved, name string }
+
+// copyInto adds the tags to be copied, unless a column has one of the name: columns beat them, they beat what else stands in tags.
+func (p *parser) copyInto(tags []abi.Pair, column func(name string) bool) []abi.Pair {
+	for _, c := range p.copied {
+		if !column(c.name) {
+			tags = append(tags, abi.Pair{Name: c.reserved})
+		}
+	}
+	return tags
 }
 
 // property writes a row as a property; a row without a value writes nothing.
@@ -365,14 +399,16 @@ func (p *parser) property(r *record, t core.Time, entity string, out *abi.Encode
 		kind = p.Name
 	}
 	property := abi.Property{Entity: entity, Type: cleanName(kind), Persist: true, Time: int64(t), Keys: pairsOf(r, p.plan.keys), Tags: pairsOf(r, p.plan.fields)}
-	if len(property.Tags) == 0 {
+	columns := property.Tags
+	if len(columns) == 0 {
 		return
 	}
 	for _, d := range p.tags {
-		if !hasName(property.Tags, d.Name) {
+		if !hasName(columns, d.Name) {
 			property.Tags = append(property.Tags, d)
 		}
 	}
+	property.Tags = p.copyInto(property.Tags, func(name string) bool { return hasName(columns, name) })
 	out.Property(&property)
 }
 
@@ -395,12 +431,16 @@ func hasName(pairs []abi.Pair, name string) bool {
 	return false
 }
 
-// message writes a row as a message; columns called type, source and severity are its fields.
+// messageFields are the columns of a message that are its fields, not its tags.
+var messageFields = []string{"type", "source", "severity"}
+
+// message writes a row as a message.
 func (p *parser) message(r *record, t core.Time, entity string, out *abi.Encoder) *fault {
 	m := abi.Message{Entity: entity, Persist: true, Time: int64(t), Text: string(text(r, p.plan.text))}
-	for _, tag := range append(pairsOf(r, p.plan.others), p.tags...) {
+	columns := pairsOf(r, p.plan.others)
+	for i, tag := range slices.Concat(columns, p.tags) {
 		switch {
-		case hasName(m.Tags, tag.Name):
+		case i >= len(columns) && hasName(columns, tag.Name):
 		case tag.Name == "type":
 			m.Type = strings.ToLower(tag.Value)
 		case tag.Name == "source":
@@ -416,6 +456,7 @@ func (p *parser) message(r *record, t core.Time, entity string, out *abi.Encoder
 		}
 	}
 	if m.Text != "" || len(m.Tags) > 0 {
+		m.Tags = p.copyInto(m.Tags, func(name string) bool { return hasName(columns, name) })
 		out.Message(&m)
 	}
 	return nil

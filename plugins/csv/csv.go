@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func Plugin() guest.Plugin {
 			Stateful:     true,
 			ConfigSchema: json.RawMessage(`{"type":"object"}`),
 		},
-		NewParser: func() guest.Parser { return &parser{now: server.NowMs} },
+		NewParser: func() guest.Parser { return &parser{host: server} },
 	}
 }
 
@@ -101,13 +102,17 @@ func (l *list) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &one); err != nil {
 		return fmt.Errorf("expected a list of names, got %s", data)
 	}
-	*l = nil
-	for _, s := range strings.FieldsFunc(one, func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
+	*l = split(one)
+	return nil
+}
+
+func split(names string) (l list) {
+	for _, s := range strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
 		if s = strings.TrimSpace(s); s != "" {
-			*l = append(*l, s)
+			l = append(l, s)
 		}
 	}
-	return nil
+	return l
 }
 
 // command is what a row becomes.
@@ -127,12 +132,14 @@ type parser struct {
 	pattern *dates.Pattern
 	isISO   bool // the pattern is iso
 	zone    *time.Location
+	noZone  string // the last that a time named and the host does not know
 	moment  dates.Moment
 	time    core.Time // of rows without a timestamp column
-	now     func() int64
+	host    guest.Host
 	arrival bool // time is that of the chunk: of a stream it goes on
 	filter  *filter.Expr
 	tags    []abi.Pair // of the request, then the defaults; sorted by name
+	copied  []copiedTag
 	number  numbers
 
 	plan *plan
@@ -143,7 +150,6 @@ type parser struct {
 	series map[string]*seriesRefs
 	recent [recentSize]*seriesRefs // by a cheap hash of what the row says
 	key    []byte
-	failed error // a fault that ended the file
 }
 
 // Open checks the whole configuration: all its faults are listed at once.
@@ -159,7 +165,7 @@ func (p *parser) Open(r *abi.OpenRequest) error {
 	p.override(r)
 	p.zone = location(r.Offsets)
 	p.moment = dates.Moment{Now: core.Time(r.Received), Zone: p.zone}
-	p.time, p.arrival = core.Time(r.Received), p.now != nil && r.Params["time"] == ""
+	p.time, p.arrival = core.Time(r.Received), r.Params["time"] == ""
 	p.series = map[string]*seriesRefs{}
 	p.defaultEntity = []byte(p.DefaultEntity)
 	var faults []error
@@ -167,6 +173,7 @@ func (p *parser) Open(r *abi.OpenRequest) error {
 		faults = append(faults, fmt.Errorf("csv configuration: "+format, args...))
 	}
 	p.compile(r, fault)
+	p.copyTags(fault)
 	p.separators(r.Limits.LineBytes, fault)
 	return errors.Join(faults...)
 }
@@ -177,6 +184,11 @@ func (p *parser) override(r *abi.OpenRequest) {
 		"default-metric": &p.DefaultMetric, "metric-prefix": &p.MetricPrefix} {
 		if v, ok := r.Params[name]; ok {
 			*field = v
+		}
+	}
+	for name, field := range map[string]*list{"entity-tags": &p.EntityTags, "metric-tags": &p.MetricTags} {
+		if v, ok := r.Params[name]; ok {
+			*field = split(v)
 		}
 	}
 	var tags core.Tags
@@ -212,6 +224,9 @@ func (p *parser) compile(r *abi.OpenRequest, fault func(string, ...any)) {
 			fault("timestampPattern: %v", err)
 		}
 		p.isISO = text == "iso" && err == nil
+		if err == nil {
+			p.pattern.LoadZonesBy(p.loadZone)
+		}
 	case "SECONDS", "MILLISECONDS":
 	default:
 		fault("timestampType %q is none of PATTERN, SECONDS, MILLISECONDS", p.TimestampType)
@@ -233,10 +248,26 @@ func (p *parser) compile(r *abi.OpenRequest, fault func(string, ...any)) {
 		}
 		p.time = t
 	}
-	for name, set := range map[string]bool{"schema": p.Schema != "",
-		"entityTags": len(p.EntityTags) > 0 || r.Params["entity-tags"] != "", "metricTags": len(p.MetricTags) > 0 || r.Params["metric-tags"] != ""} {
-		if set {
-			fault("%s is not supported yet", name)
+	if p.Schema != "" {
+		fault("schema is not supported yet")
+	}
+}
+
+// copyTags prepares the tags of the row's entity and metric. The host knows their values, and that of an entity is over that of a metric.
+func (p *parser) copyTags(fault func(string, ...any)) {
+	for _, from := range []struct {
+		setting, prefix string
+		names           list
+	}{{"entityTags", abi.CopyEntity, p.EntityTags}, {"metricTags", abi.CopyMetric, p.MetricTags}} {
+		for _, name := range from.names {
+			name = cleanName(name)
+			switch {
+			case name == "":
+			case p.command == messages && slices.Contains(messageFields, name):
+				fault("%s: %s is a field of messages, not a tag", from.setting, name)
+			default:
+				p.copied = append(p.copied, copiedTag{from.prefix + name, name})
+			}
 		}
 	}
 }
@@ -297,15 +328,11 @@ func (p *parser) separators(lineLimit int, fault func(string, ...any)) {
 	}
 }
 
-// Parse converts the records that end in chunk. A fault that ends the file is reported as a reject; the call after it returns the
-// error, so that what was read before the fault is kept.
+// Parse converts the records that end in chunk. A fault that ends the file is the last reject, so that what was read before it is kept.
 func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
-	if p.failed != nil {
-		return p.failed
-	}
 	p.batch++
 	if p.arrival {
-		if now := p.now(); now > 0 {
+		if now := p.host.NowMs(); now > 0 {
 			p.time = core.Time(now)
 		}
 	}
@@ -316,9 +343,6 @@ func (p *parser) Parse(chunk []byte, last bool, out *abi.Encoder) error {
 		}
 	}
 	out.AddLines(p.reader.lines - lines)
-	if last && len(chunk) == 0 {
-		return p.failed // of a last line without an end: there is no call after this one, and nothing else in this batch
-	}
 	return nil
 }
 
@@ -331,17 +355,8 @@ type fault struct {
 // tolerate reports a fault and says whether the file goes on.
 func (p *parser) tolerate(f *fault, out *abi.Encoder) bool {
 	out.Reject(f.line, f.column, f.reason, f.text)
-	if p.IgnoreLineErrors {
-		return true
+	if !p.IgnoreLineErrors {
+		out.Stop()
 	}
-	place := fmt.Sprintf("Line %d", f.line)
-	if f.column > 0 {
-		place += fmt.Sprintf(", column %d", f.column)
-	}
-	text := f.text
-	if len(text) > 100 {
-		text = strings.ToValidUTF8(text[:100], "") + "..."
-	}
-	p.failed = fmt.Errorf("%s: %s: %q", place, f.reason, text)
-	return false
+	return p.IgnoreLineErrors
 }

@@ -2,6 +2,7 @@ package csv
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,12 +19,16 @@ import (
 	"github.com/tidemark-db/tidemark/wasm/guest"
 )
 
-// offsetsOf lists the offsets of a zone over the years of the tests, as the host does.
 func offsetsOf(t testing.TB, zone string) []abi.ZoneOffset {
 	loc, err := time.LoadLocation(zone)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return offsets(loc)
+}
+
+// offsets lists the offsets of a zone over the years of the tests, as the host does.
+func offsets(loc *time.Location) []abi.ZoneOffset {
 	var out []abi.ZoneOffset
 	for at := time.Unix(0, 0); at.Year() < 2030; at = at.Add(time.Hour) {
 		if _, seconds := at.In(loc).Zone(); len(out) == 0 || out[len(out)-1].Seconds != seconds {
@@ -33,12 +38,28 @@ func offsetsOf(t testing.TB, zone string) []abi.ZoneOffset {
 	return out
 }
 
+// zoneOf answers for a zone as the host does.
+func zoneOf(id string, buf []byte) int32 {
+	loc, err := time.LoadLocation(id)
+	if err != nil {
+		return int32(abi.Absent)
+	}
+	answer := abi.AppendZone(nil, offsets(loc))
+	if len(answer) <= len(buf) {
+		copy(buf, answer)
+	}
+	return int32(len(answer))
+}
+
 // upload runs a file through the plugin in chunks and returns the commands in the order produced, the rejects, and the number of lines.
 func upload(t testing.TB, r abi.OpenRequest, file string, size int) (commands, rejects []string, lines int, err error) {
 	t.Helper()
-	in := guest.New(Plugin(), abi.Options{})
+	in := guest.New(Plugin(), abi.Options{Zone: zoneOf})
 	r.Kind = abi.KindParser
 	request, _ := json.Marshal(r)
+	if in.Init(nil) != abi.OK {
+		t.Fatal(in.LastError())
+	}
 	if code := in.Open(request); code != abi.OK {
 		return nil, nil, 0, fmt.Errorf("%s", in.LastError())
 	}
@@ -55,6 +76,9 @@ func upload(t testing.TB, r abi.OpenRequest, file string, size int) (commands, r
 		commands = append(commands, texts(&b)...)
 		for _, reject := range b.Rejects {
 			rejects = append(rejects, fmt.Sprintf("%d,%d: %s: %s", reject.Line, reject.Column, reject.Reason, reject.Text))
+		}
+		if b.Stopped {
+			return errors.New(b.Rejects[len(b.Rejects)-1].String())
 		}
 		return nil
 	}
@@ -193,10 +217,11 @@ series e:p-a_b-7 d:2021-05-03T10:00:01Z m:m.flow_rate=2 t:kind=d t:loc=y`,
 			want:   `property e:h1 t:inventory d:2021-05-03T10:00:00Z k:slot=1 v:make=KX 3 v:site=hq`,
 		},
 		{
-			name:   "messages",
-			config: `{"commandType":"MESSAGE","timestampColumns":"t","entityColumns":"host","messageColumn":"text","ignoredColumns":"id"}`,
-			file:   "t,host,type,severity,id,user,text\n2021-05-03T10:00:00Z,H1,Auth,warn,7,root,\"login \"\"failed\"\"\nagain\"\n",
-			want:   "message e:h1 d:2021-05-03T10:00:00Z type=auth source= severity=3 t:user=root m:login \"failed\"\nagain",
+			name: "messages",
+			config: `{"commandType":"MESSAGE","timestampColumns":"t","entityColumns":"host","messageColumn":"text","ignoredColumns":"id",
+				"defaultTags":{"type":"none","user":"x"}}`,
+			file: "t,host,type,severity,id,user,text\n2021-05-03T10:00:00Z,H1,Auth,warn,7,root,\"login \"\"failed\"\"\nagain\"\n",
+			want: "message e:h1 d:2021-05-03T10:00:00Z type=auth source= severity=3 t:user=root m:login \"failed\"\nagain",
 		},
 		{
 			name:   "comments, blank lines, lone CR, missing and surplus empty cells",
@@ -237,16 +262,72 @@ series e:x d:2021-05-03T10:00:04Z m:a=7 t:dc=eu
 series e:x d:2021-05-03T10:00:04Z m:b=8 t:dc=eu`,
 		},
 		{
-			name:   "records that end with a semicolon",
-			config: `{"lineDelimiter":";","timestampColumns":"t","defaultEntity":"e"}`,
-			file:   "t,a;2021-05-03T10:00:00Z,1;\n2021-05-03T10:00:01Z,2",
-			want:   "series e:e d:2021-05-03T10:00:00Z m:a=1\nseries e:e d:2021-05-03T10:00:01Z m:a=2",
+			name:      "records that end with a semicolon",
+			config:    `{"lineDelimiter":";","timestampColumns":"t","defaultEntity":"e"}`,
+			file:      "t,a;2021-05-03T10:00:00Z,1;\n2021-05-03T10:00:01Z,2;\r\n",
+			wantLines: 3,
+			want:      "series e:e d:2021-05-03T10:00:00Z m:a=1\nseries e:e d:2021-05-03T10:00:01Z m:a=2",
 		},
 		{
 			name:   "offset column",
 			config: `{"timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm","timezoneDiffColumn":"off","defaultEntity":"e"}`,
 			file:   "t,off,a\n2021-05-03 12:00,+02:00,1\n2021-05-03 12:00,-90,2\n",
 			want:   "series e:e d:2021-05-03T10:00:00Z m:a=1\nseries e:e d:2021-05-03T13:30:00Z m:a=2",
+		},
+		{ // decimal hours below 24, minutes from there, signs, both forms with minutes, and without an offset the zone of the upload
+			name:   "offset column with numbers",
+			zone:   "Asia/Tokyo",
+			config: `{"timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm","timezoneDiffColumn":"off","defaultEntity":"e"}`,
+			file: "t,off,a\n2021-05-03 12:00,5.5,1\n2021-05-03 12:00,-1.5,2\n2021-05-03 12:00,5.0,3\n2021-05-03 12:00, ,4\n2021-05-03 12:00,330,5\n" +
+				"2021-05-03 12:00,-0930,6\n2021-05-03 12:00,+5:45,7\n2021-05-03 12:00,\"-18\",8\n2021-05-03 12:00,0,9\n2021-05-03 12:00,24,10\n" +
+				"2021-05-03 12:00,02:00,11\n",
+			want: `
+series e:e d:2021-05-03T06:30:00Z m:a=1
+series e:e d:2021-05-03T13:30:00Z m:a=2
+series e:e d:2021-05-03T07:00:00Z m:a=3
+series e:e d:2021-05-03T03:00:00Z m:a=4
+series e:e d:2021-05-03T06:30:00Z m:a=5
+series e:e d:2021-05-03T21:30:00Z m:a=6
+series e:e d:2021-05-03T06:15:00Z m:a=7
+series e:e d:2021-05-04T06:00:00Z m:a=8
+series e:e d:2021-05-03T12:00:00Z m:a=9
+series e:e d:2021-05-03T11:36:00Z m:a=10
+series e:e d:2021-05-03T10:00:00Z m:a=11`,
+		},
+		{
+			name:   "offset column in European notation",
+			config: `{"delimiter":";","decimalSeparator":",","timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm","timezoneDiffColumn":"off","defaultEntity":"e"}`,
+			file:   "t;off;a\n2021-05-03 12:00;5,75;1\n",
+			want:   "series e:e d:2021-05-03T06:15:00Z m:a=1",
+		},
+		{ // the zone in the text, then the column, then the zone of the upload
+			name:   "offset column beside times with a zone",
+			zone:   "Asia/Tokyo",
+			config: `{"timestampColumns":"t","timezoneDiffColumn":"off","defaultEntity":"e"}`,
+			file:   "t,off,a\n2021-05-03T12:00:00+01:00,5.5,1\n2021-05-03T12:00:00,5.5,2\n2021-05-03T12:00:00,,3\n",
+			want:   "series e:e d:2021-05-03T11:00:00Z m:a=1\nseries e:e d:2021-05-03T06:30:00Z m:a=2\nseries e:e d:2021-05-03T03:00:00Z m:a=3",
+		},
+		{ // 2021-03-28 01:30 lies before the change to summer time, 2021-07-01 10:00 behind it
+			name:   "zones by name",
+			zone:   "Asia/Tokyo",
+			config: `{"timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm[ VV]","defaultEntity":"e"}`,
+			file: "t,a\n2021-05-03 10:00 Europe/Berlin,1\n2021-03-28 01:30 Europe/Berlin,2\n2021-07-01 10:00 America/New_York,3\n2021-05-03 10:00 UTC,4\n" +
+				"2021-05-03 10:00,5\n",
+			want: `
+series e:e d:2021-05-03T08:00:00Z m:a=1
+series e:e d:2021-03-28T00:30:00Z m:a=2
+series e:e d:2021-07-01T14:00:00Z m:a=3
+series e:e d:2021-05-03T10:00:00Z m:a=4
+series e:e d:2021-05-03T01:00:00Z m:a=5`,
+		},
+		{ // the host fills in their values, over the tags of request and settings but not over those of columns
+			name:   "tags of entity and metric",
+			config: `{"timestampColumns":"t","defaultEntity":"e","tagColumns":"kind","entityTags":["Site Plan","kind"],"metricTags":"unit"}`,
+			params: map[string]string{"metric-tags": "kind;Grade"},
+			tags:   map[string]string{"grade": "0"},
+			file:   "t,kind,a\n2021-05-03T10:00:00Z,,1\n2021-05-03T10:00:01Z,x,2\n",
+			want: "series e:e d:2021-05-03T10:00:00Z m:a=1 t:entity\x00kind= t:entity\x00site_plan= t:grade=0 t:metric\x00grade= t:metric\x00kind=\n" +
+				"series e:e d:2021-05-03T10:00:01Z m:a=2 t:entity\x00site_plan= t:grade=0 t:kind=x t:metric\x00grade=",
 		},
 		{
 			name:   "time parameter and written property",
@@ -456,18 +537,72 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
+// A fault ends the file with the batch that holds what came before it, whether its line has an end or not, and however the file is cut.
+func TestFaultOfTheLastLine(t *testing.T) {
+	for _, c := range []struct{ name, config, file string }{
+		{"a line", `{"timestampColumns":"t","entityColumns":"h"}`, "h,t,v\nz,2021-01-01T00:00:00Z,1\nz,2021-01-01T00:01:00Z,bad\n"},
+		{"a line without an end", `{"timestampColumns":"t","entityColumns":"h"}`, "h,t,v\nz,2021-01-01T00:00:00Z,1\nz,2021-01-01T00:01:00Z,bad"},
+		{"a record", `{"timestampColumns":"t","entityColumns":"h","lineDelimiter":";"}`, "h,t,v;z,2021-01-01T00:00:00Z,1;z,2021-01-01T00:01:00Z,bad;"},
+		{"a record without an end", `{"timestampColumns":"t","entityColumns":"h","lineDelimiter":";"}`,
+			"h,t,v;\nz,2021-01-01T00:00:00Z,1;\nz,2021-01-01T00:01:00Z,\n\nbad"},
+	} {
+		for _, size := range []int{1, 1 << 20} {
+			got, rejects, n, err := upload(t, abi.OpenRequest{Config: json.RawMessage(c.config)}, c.file, size)
+			if want := `Line 3, column 3: not a number: "bad"`; err == nil || err.Error() != want || n != 3 {
+				t.Errorf("%s, chunks of %d: error %v and %d lines, want %s and 3", c.name, size, err, n, want)
+			}
+			if !slices.Equal(rejects, []string{"3,3: not a number: bad"}) || !slices.Equal(got, []string{"series e:z d:2021-01-01T00:00:00Z m:v=1"}) {
+				t.Errorf("%s, chunks of %d: %q, rejects %q", c.name, size, got, rejects)
+			}
+		}
+	}
+}
+
+func TestOffsetsThatAreNone(t *testing.T) {
+	const reason = "2,2: not an offset from UTC: use +hh:mm, +hhmm, hours below 24 or minutes, up to 18 hours: "
+	for _, text := range []string{"soon", "NaN", "+02:75", "5:30x", "--5", "19", "1081", "-1e9", "Europe/Berlin"} {
+		r := abi.OpenRequest{Config: json.RawMessage(`{"timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm","timezoneDiffColumn":"off","defaultEntity":"e",
+			"ignoreLineErrors":true}`)}
+		got, rejects, _, err := upload(t, r, "t,off,a\n2021-05-03 12:00,"+text+",1\n", 1000)
+		if err != nil || len(got) > 0 || !slices.Equal(rejects, []string{reason + text}) {
+			t.Errorf("%s: %v, rejects %q, %v", text, got, rejects, err)
+		}
+	}
+}
+
+// A header that the settings replace is known by its time, not by the column beside it.
+func TestFirstRowWithAWrongOffsetIsNoHeader(t *testing.T) {
+	r := abi.OpenRequest{Config: json.RawMessage(`{"header":"t,off,a","timestampColumns":"t","timestampPattern":"yyyy-MM-dd","timezoneDiffColumn":"off",
+		"defaultEntity":"e"}`)}
+	for file, want := range map[string]int{"2021-05-03,soon,1\n": 1, "Day,Offset,A\n2021-05-03,1,1\n": 0} {
+		if _, rejects, _, _ := upload(t, r, file, 1000); len(rejects) != want {
+			t.Errorf("%q: rejects %q, want %d", file, rejects, want)
+		}
+	}
+}
+
+func TestCopiedTagsOfMessages(t *testing.T) {
+	config := `{"commandType":"MESSAGE","timestampColumns":"t","defaultEntity":"e","entityTags":"site,Severity"}`
+	_, _, _, err := upload(t, abi.OpenRequest{Config: json.RawMessage(config)}, "", 1)
+	if want := "csv configuration: entityTags: severity is a field of messages, not a tag"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 func FuzzParser(f *testing.F) {
 	f.Add(`{"timestampColumns":"t","defaultEntity":"e"}`, "t,a\n2021-05-03T10:00:00Z,1\n", 3)
 	f.Add(`{"header":["t","a"],"textQualifier":"'","comment":"#","ignoreLineErrors":true}`, "'a''b',\r'c\n", 1)
 	f.Add(`{"fieldLengths":[1,2],"padding":"_","skipLines":1}`, "x\ny_é\n", 2)
+	f.Add(`{"lineDelimiter":";","timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm[ VV]","timezoneDiffColumn":"o","defaultEntity":"e","skipLines":1,
+		"ignoreLineErrors":true,"entityTags":"b"}`, "x\nt,o,a;2021-05-03 10:00 Asia/Tokyo,5.5,1;\n2021-05-03 10:00,+02:00,2", 7)
 	f.Fuzz(func(t *testing.T, config, file string, size int) {
 		if size < 1 || len(file)/size > 1000 || !json.Valid([]byte(config)) {
 			return
 		}
 		r := abi.OpenRequest{Config: json.RawMessage(config)}
-		got, _, _, _ := upload(t, r, strings.ToValidUTF8(file, "?"), size)
-		whole, _, _, _ := upload(t, r, strings.ToValidUTF8(file, "?"), len(file)+1)
-		if !slices.Equal(got, whole) {
+		got, _, lines, _ := upload(t, r, strings.ToValidUTF8(file, "?"), size)
+		whole, _, all, _ := upload(t, r, strings.ToValidUTF8(file, "?"), len(file)+1)
+		if !slices.Equal(got, whole) || lines != all {
 			t.Errorf("chunks of %d change the result:\n%q\n%q", size, got, whole)
 		}
 	})

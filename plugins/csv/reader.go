@@ -20,7 +20,7 @@ type reader struct {
 	skip       int // physical lines still to drop
 	limit      int // bytes of a record
 
-	lines   int // physical lines read
+	lines   int // read, as the terminator ends them; those to drop, and without a terminator all, are physical
 	rest    []byte
 	started bool
 	ends    []uint32 // room for the cells of a plain row
@@ -32,7 +32,7 @@ type reader struct {
 // record is one record. Its cells are valid until the next one. Those of a plain row are only known by their ends, which costs a guest much
 // less than a slice each.
 type record struct {
-	line  int // of its first byte, from 1
+	line  int // of its first byte, from 1; of records that end at a terminator their number
 	text  []byte
 	ends  []uint32 // of a plain row: cell i lies behind ends[i], up to ends[i+1]; the first is all ones, so that one more is 0
 	cells []cell   // of any other
@@ -164,8 +164,14 @@ func (r *reader) beginsCell() bool {
 	return len(text) > 0 && text[0] > ' ' && text[0] != r.delimiter
 }
 
-// newlines counts the physical lines that end in b; unfinished counts a last one without an end.
+// newlines counts the lines that end in b; unfinished counts a last one without an end.
 func (r *reader) newlines(b []byte, unfinished bool) int {
+	if r.terminator != 0 && r.skip == 0 {
+		if unfinished && len(trim(b)) == 0 {
+			return 0 // the end of line behind the last terminator
+		}
+		return 1
+	}
 	n := bytes.Count(b, []byte{'\n'})
 	for rest := b; ; {
 		i := bytes.IndexByte(rest, '\r')

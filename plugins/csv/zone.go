@@ -2,10 +2,24 @@ package csv
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/tidemark-db/tidemark/wasm/abi"
 )
+
+// loadZone finds a zone that a time names.
+func (p *parser) loadZone(id string) (*time.Location, error) {
+	if id == p.noZone {
+		return nil, abi.Absent // the same fault in every row of a file must not cost a search each
+	}
+	offsets, err := p.host.Zone(id)
+	if err != nil {
+		p.noZone = strings.Clone(id)
+		return nil, err
+	}
+	return location(offsets), nil
+}
 
 // location makes a time zone of the offsets that the host sends, since a guest has no zone data. It writes them in the form of zone files,
 // version 2 (RFC 8536), the only one from which the standard library makes a zone with more than one offset.

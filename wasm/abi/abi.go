@@ -41,6 +41,7 @@ const (
 	ImportLog   = "log"    // (level, ptr, len i32)
 	ImportNowMs = "now_ms" // () -> i64, the receive time of the batch in work, Unix ms
 	ImportTick  = "tick"   // () -> i32, inserted by the host alone; a module that imports it is refused
+	ImportZone  = "zone"   // (id, id_len, buf, limit i32) -> i32, the offsets of a time zone
 
 	// The capabilities, all of (key, key_len, buf, limit i32) -> i32. A plugin gets those that its manifest names and the operator granted.
 	ImportLookup = "lookup" // reads replacement tables and entity tags, with the rights of the uploader
@@ -58,12 +59,18 @@ const (
 	LookupBreak  = "\x00"   // between the parts; names never hold it
 )
 
-// Denial is a result below zero of a capability.
+// Before the name of a tag these stand for the value that the tag has in the description of what the command names. Such a tag has no value of its own.
+const (
+	CopyEntity = "entity" + LookupBreak
+	CopyMetric = "metric" + LookupBreak
+)
+
+// Denial is a result below zero of a capability, or of ImportZone.
 type Denial int32
 
 // The denials.
 const (
-	// Absent means that there is nothing under the key, or nothing that the uploader may see.
+	// Absent means that there is nothing under the key, or nothing that the uploader may see; of a zone, that there is none of this name.
 	Absent Denial = -1
 	// Malformed means that key or buffer lie outside the memory, or that the key is none.
 	Malformed Denial = -2

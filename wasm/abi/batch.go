@@ -1,9 +1,14 @@
 package abi
 
+import (
+	"fmt"
+	"strings"
+)
+
 // A command batch, version 1. The header is followed by the sections, back to back, in the order of their directory entries:
 //
 //	+-----------+---------+-----------------+-----------+-------------+--------------+--------------------------------+
-//	| version 1 | flags 0 | header size u16 | lines u32 | records u32 | rejected u32 | 8 x { count u32, bytes u32 }   |
+//	| version 1 | flags   | header size u16 | lines u32 | records u32 | rejected u32 | 8 x { count u32, bytes u32 }   |
 //	| u8        | u8      | 80              |           |             |              | the directory                  |
 //	+-----------+---------+-----------------+-----------+-------------+--------------+--------------------------------+
 //
@@ -66,12 +71,16 @@ const (
 // flagPersist in messages and properties: store the record. Without it only rules see it.
 const flagPersist = 1 << 0
 
+// flagStopped of a batch: the plugin reads no further, the last reject says why.
+const flagStopped = 1 << 0
+
 // Batch is a decoded command batch. Its strings alias the text it was decoded from; everything else belongs to the Batch
 // and is overwritten when the Batch is decoded into again.
 type Batch struct {
 	Lines    uint32 // lines read, headers included
 	Records  uint32 // data records seen, also those that were filtered out
 	Rejected uint32 // records refused; Rejects holds the first of them
+	Stopped  bool   // the plugin reads no further: the last reject ends the stream
 
 	Series     []Series
 	Samples    []Sample
@@ -144,6 +153,28 @@ type Reject struct {
 	Column uint32 // from 1; 0 when it is the whole line
 	Reason string
 	Text   string // the offending text
+}
+
+// maxStopText cuts the offending text in the error of a stream that a reject ended.
+const maxStopText = 100
+
+// String is what ends a stream: the place, the reason and the offending text.
+func (r Reject) String() string {
+	text := r.Reason
+	if r.Line > 0 {
+		place := fmt.Sprintf("Line %d", r.Line)
+		if r.Column > 0 {
+			place += fmt.Sprintf(", column %d", r.Column)
+		}
+		text = place + ": " + text
+	}
+	switch {
+	case r.Text == "":
+		return text
+	case len(r.Text) > maxStopText:
+		return fmt.Sprintf("%s: %q", text, strings.ToValidUTF8(r.Text[:maxStopText], "")+"...")
+	}
+	return fmt.Sprintf("%s: %q", text, r.Text)
 }
 
 // MaxSeverity is the highest severity of a message.

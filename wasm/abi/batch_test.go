@@ -54,6 +54,7 @@ func everything(e *Encoder) {
 	e.Entity(&Record{Name: "pump", Fields: []Pair{{"label", "Pump"}}, Tags: []Pair{{"site", "n"}}})
 	e.Metric(&Record{Name: "temp", Fields: []Pair{{"units", "C"}}})
 	e.Reject(3, 2, "no number", "x\xffy")
+	e.Stop()
 }
 
 func TestBatchKeepsEveryRecord(t *testing.T) {
@@ -64,7 +65,7 @@ func TestBatchKeepsEveryRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Batch{
-		Lines: 9, Records: 8, Rejected: 1,
+		Lines: 9, Records: 8, Rejected: 1, Stopped: true,
 		Series: []Series{{"temp", "pump", []Pair{{"site", "north"}, {"unit", "C"}}}, {"flow", "pump", nil}},
 		Samples: []Sample{
 			{0, 0, 0, -0.25}, {0, HasText, 4294969199999, 7}, {0, HasText | TextOnly | AppendText, 5, math.NaN()}, {1, HasDecimal, 6, 0.1},
@@ -185,7 +186,7 @@ func TestDecodeRefuses(t *testing.T) {
 		limits Limits
 	}{
 		"another version":         {batch: patch(0, 2)},
-		"flags":                   {batch: patch(1, 1)},
+		"flags":                   {batch: patch(1, 2)},
 		"header size too small":   {batch: patch(2, 79)},
 		"header size beyond end":  {batch: patch(2, 255, 255)},
 		"cut in the header":       {batch: one()[:79]},

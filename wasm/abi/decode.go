@@ -43,7 +43,7 @@ var sectionReaders = [sectionCount]func(*reader, int){
 }
 
 func (b *Batch) reset() {
-	b.Lines, b.Records, b.Rejected = 0, 0, 0
+	b.Lines, b.Records, b.Rejected, b.Stopped = 0, 0, 0, false
 	b.Series, b.Samples, b.Texts, b.Decimals = b.Series[:0], b.Samples[:0], b.Texts[:0], b.Decimals[:0]
 	b.Messages, b.Properties, b.Entities, b.Metrics = b.Messages[:0], b.Properties[:0], b.Entities[:0], b.Metrics[:0]
 	b.Rejects, b.strings, b.pairs = b.Rejects[:0], b.strings[:0], b.pairs[:0]
@@ -58,9 +58,10 @@ func (b *Batch) header(text string, limits Limits) (sections [sectionCount]strin
 		return sections, counts, formatErrorf("batch of %d bytes ends in its header of %d", len(text), batchHeaderSize)
 	}
 	size := int(text[2]) | int(text[3])<<8
-	if text[1] != 0 || size < batchHeaderSize || size > len(text) {
-		return sections, counts, formatErrorf("batch flags %#x, header size %d: expected 0 and at least %d", text[1], size, batchHeaderSize)
+	if text[1]&^flagStopped != 0 || size < batchHeaderSize || size > len(text) {
+		return sections, counts, formatErrorf("batch flags %#x, header size %d: expected at most %#x and at least %d", text[1], size, flagStopped, batchHeaderSize)
 	}
+	b.Stopped = text[1]&flagStopped != 0
 	b.Lines, b.Records, b.Rejected = word(text, 4), word(text, 8), word(text, 12)
 	rest, items := text[size:], 0
 	for i := range sections {
@@ -396,5 +397,8 @@ func (b *Batch) Encode(e *Encoder) []byte {
 		e.Reject(int(j.Line), int(j.Column), j.Reason, j.Text)
 	}
 	e.rejected = b.Rejected
+	if b.Stopped {
+		e.Stop()
+	}
 	return e.Finish()
 }

@@ -19,6 +19,7 @@ const maxInterned = 1 << 16
 // stream which repeats them allocates nothing. The zero value is ready. It is not safe for concurrent use.
 type Encoder struct {
 	lines, records, rejected uint32
+	flags                    byte // of the batch
 	counts                   [sectionCount]uint32
 	sections                 [sectionCount][]byte
 	out                      []byte
@@ -41,7 +42,7 @@ type interned struct {
 
 // Reset begins a batch.
 func (e *Encoder) Reset() {
-	e.lines, e.records, e.rejected = 0, 0, 0
+	e.lines, e.records, e.rejected, e.flags = 0, 0, 0, 0
 	e.counts = [sectionCount]uint32{}
 	for i := range e.sections {
 		e.sections[i] = e.sections[i][:0]
@@ -238,6 +239,9 @@ func (e *Encoder) Reject(line, column int, reason, text string) {
 	e.text(sec, excerpt(text))
 }
 
+// Stop ends the stream with this batch, for the reason that its last reject gives: there is no call after it.
+func (e *Encoder) Stop() { e.flags |= flagStopped }
+
 func excerpt(s string) string {
 	if len(s) > maxRejectText {
 		s = s[:maxRejectText]
@@ -247,7 +251,7 @@ func excerpt(s string) string {
 
 // Finish returns the batch, valid until the next Reset.
 func (e *Encoder) Finish() []byte {
-	b := append(e.out[:0], BatchVersion, 0)
+	b := append(e.out[:0], BatchVersion, e.flags)
 	b = binary.LittleEndian.AppendUint16(b, batchHeaderSize)
 	b = binary.LittleEndian.AppendUint32(b, e.lines)
 	b = binary.LittleEndian.AppendUint32(b, e.records)

@@ -18,8 +18,9 @@ type Instance interface {
 
 // Options are the services that the host gives to an instance beside the calls.
 type Options struct {
-	Log   func(level uint32, text string) // nil drops lines
-	NowMs func() int64                    // receive time of the batch in work, Unix ms
+	Log   func(level uint32, text string)   // nil drops lines
+	NowMs func() int64                      // receive time of the batch in work, Unix ms
+	Zone  func(id string, buf []byte) int32 // offsets of a time zone, as ABI.md draws them; nil knows none
 
 	// The capabilities, with the results that ABI.md draws; a nil one is denied.
 	Lookup func(key string, buf []byte) int32

@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,30 @@ type OpenRequest struct {
 type ZoneOffset struct {
 	From    int64 `json:"from"`    // Unix ms
 	Seconds int   `json:"seconds"` // east of UTC
+}
+
+// zoneOffsetSize is that of an offset in the answer of ImportZone: i64 from, i32 seconds.
+const zoneOffsetSize = 12
+
+// AppendZone appends the answer of ImportZone.
+func AppendZone(dst []byte, offsets []ZoneOffset) []byte {
+	for _, o := range offsets {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(o.From))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(int32(o.Seconds)))
+	}
+	return dst
+}
+
+// DecodeZone is the inverse of AppendZone.
+func DecodeZone(b []byte) ([]ZoneOffset, error) {
+	if len(b)%zoneOffsetSize != 0 {
+		return nil, formatErrorf("a zone of %d bytes", len(b))
+	}
+	offsets := make([]ZoneOffset, 0, len(b)/zoneOffsetSize)
+	for ; len(b) > 0; b = b[zoneOffsetSize:] {
+		offsets = append(offsets, ZoneOffset{From: int64(binary.LittleEndian.Uint64(b)), Seconds: int(int32(binary.LittleEndian.Uint32(b[8:])))})
+	}
+	return offsets, nil
 }
 
 // OpenLimits are what the host will accept in one batch.

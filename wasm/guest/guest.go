@@ -45,7 +45,7 @@ type Plugin struct {
 type Parser interface {
 	Open(request *abi.OpenRequest) error
 	// Parse reads a chunk. With framing lines it holds whole lines; last marks the end of the stream, when chunk may be empty.
-	// A bad line is no error: report it by out.Reject. chunk is valid until Parse returns.
+	// A bad line is no error: report it by out.Reject, and by out.Stop when nothing after it can be read. chunk is valid until Parse returns.
 	Parse(chunk []byte, last bool, out *abi.Encoder) error
 }
 
@@ -83,6 +83,15 @@ func (h Host) NowMs() int64 {
 		return 0
 	}
 	return h.options.NowMs()
+}
+
+// Zone returns the offsets of the time zone with an ID such as Europe/Berlin, ordered, as the server knows it; abi.Absent when there is none.
+func (h Host) Zone(id string) ([]abi.ZoneOffset, error) {
+	b, err := read(func(buf []byte) int32 { return h.zone(id, buf) })
+	if err != nil {
+		return nil, err
+	}
+	return abi.DecodeZone(b)
 }
 
 // Instance runs a Plugin through bytes. It implements abi.Instance.
