@@ -16,11 +16,19 @@ import (
 
 // object reads the members of one JSON object with the contract's tolerance: null is absent, numbers and booleans may come as strings.
 // The first fault sticks in err, so that a decoder reads all members and looks once.
-type object struct{ err error }
+type object struct {
+	member string // the member of the request that is being read, for faults; empty at the top
+	err    error
+}
 
 // each calls f for every member that is not null.
 func (o *object) each(v gjson.Result, f func(name string, v gjson.Result)) {
-	if !v.IsObject() {
+	switch {
+	case v.IsObject():
+	case o.member != "":
+		o.fail("%s: an object is expected, not %s", o.member, excerpt(v.Raw))
+		return
+	default:
 		o.fail("an object is expected, not %s", excerpt(v.Raw))
 		return
 	}
@@ -71,7 +79,7 @@ func (o *object) texts(name string, v gjson.Result) []string {
 
 // flag reads a boolean, which some clients always send as a string.
 func (o *object) flag(name string, v gjson.Result) bool {
-	switch text := strings.ToLower(o.text(name, v)); text {
+	switch text := strings.ToLower(textValue(v)); text {
 	case "true":
 		return true
 	case "false", "":
@@ -84,7 +92,7 @@ func (o *object) flag(name string, v gjson.Result) bool {
 
 // integer reads a whole number; a fraction is cut toward zero.
 func (o *object) integer(name string, v gjson.Result) int64 {
-	n, ok := parseInteger(o.text(name, v))
+	n, ok := parseInteger(textValue(v))
 	if !ok {
 		o.fail("%s: a number is expected, not %s", name, excerpt(v.Raw))
 	}

@@ -31,7 +31,10 @@ type fields map[string]reader
 func (o *object) read(v gjson.Result, known fields) {
 	o.each(v, func(name string, v gjson.Result) {
 		if read := known[name]; read != nil {
+			around := o.member
+			o.member = name
 			read(o, name, v)
+			o.member = around
 		}
 	})
 }

@@ -30,17 +30,16 @@ func (c *call) seriesGet() error {
 	return answer(c, []*query.Plan{plan}, appendSeries)
 }
 
-// seriesByURL makes a query of path and parameters. Names are literal: what would be a wildcard is escaped.
+// seriesByURL makes a query of path and parameters. The entity may be a pattern, with the escapes of a query; the metric is a literal name.
 func (c *call) seriesByURL() (query.Series, error) {
 	q := query.Series{TimeFormat: "milliseconds"}
-	entity, err := c.pathName("entity")
-	if err != nil {
+	var err error
+	if q.Entities.Entity, err = c.pathName("entity"); err != nil {
 		return q, err
 	}
 	if q.Metric, err = c.pathName("metric"); err != nil {
 		return q, err
 	}
-	q.Entities.Entity = query.Quote(entity, query.EscapesAlways)
 	params := c.values
 	q.Dates = query.DateFilter{StartDate: params.Get("startDate"), EndDate: params.Get("endDate"), Interval: params.Get("interval")}
 	for name, into := range map[string]**core.Time{"startTime": &q.Dates.StartTime, "endTime": &q.Dates.EndTime} {

@@ -176,8 +176,12 @@ func (d *seriesDecoder) readSeries() {
 	if d.err != nil {
 		return
 	}
-	if !d.head.data.IsArray() {
+	switch {
+	case d.head.data.Type == gjson.Null:
 		d.fail("No data")
+		return
+	case !d.head.data.IsArray():
+		d.fail("data: an array is expected, not %s", excerpt(d.head.data.Raw))
 		return
 	}
 	d.key, d.spread = key, noRef
@@ -271,9 +275,9 @@ func (d *seriesDecoder) headMember(key string, v gjson.Result) bool {
 	}
 	switch key {
 	case "entity":
-		d.head.entity = d.name(v)
+		d.head.entity = d.name(key, v)
 	case "metric":
-		d.head.metric = d.name(v)
+		d.head.metric = d.name(key, v)
 	case "tags":
 		d.head.tags = v
 	case "data":
@@ -294,9 +298,9 @@ func (d *seriesDecoder) headMember(key string, v gjson.Result) bool {
 }
 
 // name reads the name of an entity or metric; a number is a name, too.
-func (d *seriesDecoder) name(v gjson.Result) string {
+func (d *seriesDecoder) name(key string, v gjson.Result) string {
 	if v.Type == gjson.JSON {
-		d.fail("a name is expected, not %s", excerpt(v.Raw))
+		d.fail("%s: a name is expected, not %s", key, excerpt(v.Raw))
 	}
 	if v.Type == gjson.String {
 		return lowered(trimmed(v.Str))
@@ -369,6 +373,9 @@ func (d *seriesDecoder) sampleMember(key string, v gjson.Result) bool {
 		}
 		f.time, f.timed = core.Time(n), true
 	case "d":
+		if v.Type == gjson.Null {
+			break
+		}
 		f.date = textValue(v) // of anything but a string: its text, which is no date
 	case "v":
 		f.value, f.hasValue = v, true
@@ -384,7 +391,7 @@ func (d *seriesDecoder) sampleMember(key string, v gjson.Result) bool {
 	return d.err == nil
 }
 
-// textValue is the text of a value that walk found: of a string what its quotes hold.
+// textValue is the text of a value: of a string what its quotes hold.
 func textValue(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str
@@ -458,7 +465,7 @@ func (d *seriesDecoder) storeVersion(i int) error {
 		return core.Errorf(core.Invalid, "IllegalArgumentException: Metric '%s' is not versioned", d.head.metric)
 	}
 	version := core.VersionAt{Index: uint32(i)}
-	var o object
+	o := object{member: "version"}
 	o.each(f.version, func(name string, v gjson.Result) {
 		switch name {
 		case "source":

@@ -199,7 +199,7 @@ func (o *object) interpolation(_ string, v gjson.Result) *query.Interpolation {
 
 // number reads a number with everything the contract allows in one.
 func (o *object) number(name string, v gjson.Result) *float64 {
-	n, ok := command.ParseNumber(o.text(name, v))
+	n, ok := command.ParseNumber(textValue(v))
 	if !ok {
 		o.fail("%s: a number is expected, not %s", name, excerpt(v.Raw))
 	}

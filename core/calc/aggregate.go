@@ -11,8 +11,9 @@ import (
 
 // Series is a run of values, times ascending.
 type Series struct {
-	Times  []core.Time
-	Values []float64
+	Times    []core.Time
+	Values   []float64
+	Decimals []core.DecimalAt // of values of decimal metrics that doubles do not give exactly
 }
 
 func (s *Series) add(t core.Time, v float64) {
@@ -30,7 +31,7 @@ type Aggregation struct {
 	Working   *MinutesOfDay // limits threshold functions to a part of the day
 	// Workday limits threshold functions to the local days for which it is true; nil = all.
 	Workday func(year int, month time.Month, day int) bool
-	// Decimal makes SUM, AVG and DELTA exact: the values stand for decimal numbers, and only the result is rounded to the nearest double.
+	// Decimal makes functions exact, but SLOPE and INTERCEPT: the values stand for decimal numbers, and only the result is rounded to the nearest double.
 	Decimal bool
 }
 
@@ -70,6 +71,7 @@ type Aggregator struct {
 	started bool
 	keep    bool // some function needs the samples themselves
 	exact   bool // some function reads decimals
+	tracks  bool // some function passes a value on, with all its digits
 	needs   need // what the functions read of the summary
 	output  []Series
 
@@ -77,7 +79,10 @@ type Aggregator struct {
 	index    int64 // of the current period
 	from, to core.Time
 	summary  Summary
-	decimals ExactSum    // of the values of the current period, when exact
+	decimals ExactSum // of the values of the current period, when exact
+	edges    edges    // their digits, when tracks
+	side     []core.DecimalAt
+	passed   int         // samples of the present call that are done with: side counts from its first one
 	times    []core.Time // kept samples of the current period
 	values   []float64
 
@@ -100,6 +105,7 @@ func NewAggregator(a Aggregation) (*Aggregator, error) {
 	for _, f := range a.Functions {
 		g.keep = g.keep || !f.streams()
 		g.exact = g.exact || a.Decimal && (f.Kind == KindSum || f.Kind == KindAvg)
+		g.tracks = g.tracks || a.Decimal && f.passesOn()
 		g.needs |= f.needs()
 	}
 	return g, nil
@@ -122,9 +128,15 @@ func (g *Aggregator) start(firstValue core.Time) error {
 
 // Add takes samples; times must not go back, within a call and between calls. Samples outside the range and NaN values are skipped.
 func (g *Aggregator) Add(times []core.Time, values []float64) error {
+	return g.AddExact(times, values, nil)
+}
+
+// AddExact is Add with the digits that some of the values lack, by their index.
+func (g *Aggregator) AddExact(times []core.Time, values []float64, decimals []core.DecimalAt) error {
 	lo := Before(times, g.Range.Start)
 	hi := lo + Before(times[lo:], g.Range.End)
 	times, values = times[lo:hi], values[lo:hi]
+	g.side, g.passed = decimals, lo
 	for len(times) > 0 {
 		if !g.started {
 			skip := slices.IndexFunc(values, func(v float64) bool { return v == v })
@@ -135,6 +147,7 @@ func (g *Aggregator) Add(times []core.Time, values []float64) error {
 				return err
 			}
 			times, values = times[skip:], values[skip:]
+			g.passed += skip
 		}
 		if t := times[0]; t >= g.to {
 			probe := g.cursor
@@ -145,6 +158,7 @@ func (g *Aggregator) Add(times []core.Time, values []float64) error {
 		}
 		if early := Before(times, g.from); early > 0 { // before the first period
 			times, values = times[early:], values[early:]
+			g.passed += early
 			continue
 		}
 		n := g.addPeriods(times, values)
@@ -270,6 +284,7 @@ func Before(times []core.Time, t core.Time) int {
 
 // take adds samples of the current period, at least one. sum is that of the period with them, when it is in need.
 func (g *Aggregator) take(times []core.Time, values []float64, sum float64) {
+	before := g.summary
 	if !g.summary.run(times, values, sum, g.needs) {
 		for i, v := range values {
 			if v == v {
@@ -281,6 +296,10 @@ func (g *Aggregator) take(times []core.Time, values []float64, sum float64) {
 	if g.exact {
 		g.decimals.AddRun(values)
 	}
+	if g.tracks {
+		g.follow(&before, values)
+	}
+	g.passed += len(values)
 	if !g.keep {
 		return
 	}
@@ -301,7 +320,7 @@ func (g *Aggregator) AddSummary(s Summary) (taken bool, err error) {
 	if s.Count == 0 {
 		return true, nil
 	}
-	if g.keep || g.exact || !g.Range.Contains(s.FirstTime) || !g.Range.Contains(s.LastTime) {
+	if g.keep || g.exact || g.tracks || !g.Range.Contains(s.FirstTime) || !g.Range.Contains(s.LastTime) {
 		return false, nil
 	}
 	if !g.started {
@@ -344,8 +363,10 @@ func (g *Aggregator) Finish() ([]Series, error) {
 	if g.Fill == (Fill{}) || g.Period.Unit == nil || !g.started {
 		return g.output, nil
 	}
+	fill := g.Fill
+	fill.exact = g.Decimal
 	for i := range g.output {
-		filled, err := g.Fill.apply(&g.grid, g.Range.Start, g.output[i])
+		filled, err := fill.apply(&g.grid, g.Range.Start, g.output[i])
 		if err != nil {
 			return nil, err
 		}
@@ -367,6 +388,9 @@ func (g *Aggregator) flush() {
 				*out = Series{Times: make([]core.Time, 0, n), Values: make([]float64, 0, n)}
 			}
 			out.add(g.from, v)
+			if g.tracks {
+				out.addDigits(g.edges.of(f.Kind))
+			}
 		}
 	}
 	g.latest.any, g.latest.index, g.latest.last = true, g.index, g.summary.Last
@@ -427,12 +451,17 @@ func (g *Aggregator) total(kind Kind) float64 {
 
 // statistic computes the functions that need all samples.
 func (g *Aggregator) statistic(f Function) float64 {
+	if f.Kind == KindPercentile && len(g.sorted) == 0 {
+		g.sorted = append(g.sorted, g.values...)
+		slices.Sort(g.sorted)
+	}
+	if g.Decimal {
+		if v, ok := g.exactStatistic(f); ok {
+			return v
+		}
+	}
 	switch f.Kind {
 	case KindPercentile:
-		if len(g.sorted) == 0 {
-			g.sorted = append(g.sorted, g.values...)
-			slices.Sort(g.sorted)
-		}
 		return percentileSorted(g.sorted, f.P)
 	case KindMedianAbsDev:
 		return g.sorter.MedianAbsDev(g.values)
@@ -489,6 +518,9 @@ func (g *Aggregator) counter() float64 {
 			return math.NaN()
 		}
 		base = g.values[0] // adds zero for the first sample
+	}
+	if g.Decimal {
+		return exactIncrease(base, g.values)
 	}
 	return CounterIncrease(base, g.values)
 }

@@ -39,6 +39,7 @@ type Fill struct {
 	Mode   FillMode
 	Value  float64
 	Extend bool
+	exact  bool // the values stand for decimal numbers
 }
 
 // maxFilled bounds the periods of one filled series, some 80 MB: a millisecond period over a century must be an error, not a crash.
@@ -61,6 +62,7 @@ func (f Fill) apply(grid *Grid, start core.Time, s Series) (Series, error) {
 	for t := range grid.startsFrom(first) {
 		if i < len(s.Times) && s.Times[i] == t {
 			out.add(t, s.Values[i])
+			out.addDigits(digitsAt(s.Decimals, i))
 			i++
 			continue
 		}
@@ -69,6 +71,9 @@ func (f Fill) apply(grid *Grid, start core.Time, s Series) (Series, error) {
 		}
 		if v, ok := f.value(s, i, t); ok && t >= start {
 			out.add(t, v)
+			if from, ok := f.repeated(i, len(s.Times)); ok {
+				out.addDigits(digitsAt(s.Decimals, from))
+			}
 		}
 	}
 	return out, nil
@@ -95,7 +100,22 @@ func (f Fill) within(t core.Time, ends, begins Series, i int) (v float64, ok boo
 	case FillNext:
 		return begins.Values[i], true
 	case FillLinear:
+		if f.exact {
+			return interpolateExact(t, Point{ends.Times[i-1], ends.Values[i-1]}, Point{begins.Times[i], begins.Values[i]}), true
+		}
 		return Interpolate(t, Point{ends.Times[i-1], ends.Values[i-1]}, Point{begins.Times[i], begins.Values[i]}), true
+	}
+	return 0, false
+}
+
+// repeated returns the index of the value that an empty period before value i of n has as well; ok is false when its own is computed.
+func (f Fill) repeated(i, n int) (from int, ok bool) {
+	switch {
+	case f.Mode == FillValue:
+	case i == n || f.Mode == FillPrevious && i > 0:
+		return i - 1, true
+	case i == 0 || f.Mode == FillNext:
+		return i, true
 	}
 	return 0, false
 }

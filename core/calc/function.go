@@ -108,6 +108,11 @@ func (f Function) NeedsThreshold() bool {
 	return f.Kind >= KindThresholdCount && f.Kind <= KindThresholdPercent
 }
 
+// passesOn reports whether the result is one of the values.
+func (f Function) passesOn() bool {
+	return f.Kind == KindMin || f.Kind == KindMax || f.Kind == KindFirst || f.Kind == KindLast
+}
+
 // streams reports whether a Summary is enough to compute the function.
 func (f Function) streams() bool {
 	return f.Kind >= KindCount && f.Kind <= KindDelta || f.Kind == KindMinValueTime || f.Kind == KindMaxValueTime || f.Kind == KindDetail

@@ -60,6 +60,7 @@ type merger struct {
 	window  core.Range // what Truncate leaves
 	times   []core.Time
 	values  []float64
+	side    []core.DecimalAt // of values
 }
 
 func newMerger(g Grouping, members []Series) (*merger, error) {
@@ -115,7 +116,8 @@ func (m *merger) prepare() error {
 			s.edges(&m.total.grid, m.Period.Unit != nil)
 		}
 		if fills {
-			s.fill, s.slots, s.pooled = m.Fill, m.slots, m.Period.Unit != nil
+			s.fill, s.fill.exact = m.Fill, m.Decimal
+			s.slots, s.pooled = m.slots, m.Period.Unit != nil
 		}
 		if m.Truncate && !m.Fill.Extend {
 			if len(s.firsts.Times) == 0 {
@@ -163,6 +165,9 @@ func (m *merger) run(ctx context.Context) error {
 		s := m.streams[0]
 		if m.window.Contains(s.time) {
 			m.times, m.values = append(m.times, s.time), append(m.values, s.value)
+			if s.digits.exact {
+				m.side = append(m.side, core.DecimalAt{Index: uint32(len(m.values) - 1), Decimal: s.digits.decimal})
+			}
 		}
 		if len(m.times) == groupSteps {
 			if err := m.flush(); err != nil {
@@ -180,8 +185,8 @@ func (m *merger) run(ctx context.Context) error {
 }
 
 func (m *merger) flush() error {
-	err := m.total.Add(m.times, m.values)
-	m.times, m.values = m.times[:0], m.values[:0]
+	err := m.total.AddExact(m.times, m.values, m.side)
+	m.times, m.values, m.side = m.times[:0], m.values[:0], m.side[:0]
 	return err
 }
 
@@ -209,8 +214,9 @@ type stream struct {
 	within  core.Range
 	at      int // next sample
 
-	time  core.Time // the current sample
-	value float64
+	time   core.Time // the current sample
+	value  float64
+	digits digits // of the value
 
 	fill   Fill
 	slots  []core.Time
@@ -274,7 +280,7 @@ func (s *stream) next() bool {
 			break
 		}
 		if v, ok := s.fill.within(t, s.lasts, s.firsts, s.gap); ok {
-			s.time, s.value = t, v
+			s.time, s.value, s.digits = t, v, digits{}
 			return true
 		}
 	}
@@ -282,6 +288,7 @@ func (s *stream) next() bool {
 		return false
 	}
 	s.time, s.value = s.samples.Times[s.at], s.samples.Values[s.at]
+	s.digits = digitsAt(s.samples.Decimals, s.at)
 	s.at++
 	s.skip()
 	return true

@@ -78,6 +78,7 @@ type Grid struct {
 	origin core.Time
 	first  int64 // index of the first period, counted from origin
 	length int64 // fixed length in ms, 0 when the calendar decides
+	count  int64 // of units in a calendar period, at most mostUnits
 }
 
 // Grid lays the periods over r. firstValue is the time of the first sample in r and matters for FirstValueTime alone. The first period is the earliest
@@ -87,7 +88,8 @@ func (p Period) Grid(r core.Range, firstValue core.Time) (Grid, error) {
 	if err != nil {
 		return g, err
 	}
-	if g.first = g.indexOf(r.Start); g.boundary(g.first) < r.Start {
+	g.first = g.indexOf(r.Start)
+	if start := g.boundary(g.first); start < r.Start || start == r.Start && g.early(g.first) {
 		g.first++
 	}
 	return g, nil
@@ -118,7 +120,7 @@ func (p Period) grid(r core.Range, firstValue core.Time) (Grid, error) {
 	if err := p.Validate(); err != nil {
 		return Grid{}, err
 	}
-	g := Grid{period: p, end: r.End}
+	g := Grid{period: p, end: r.End, count: min(p.Count, mostUnits)}
 	if millis, ok := p.Unit.FixedMillis(); ok {
 		g.length = maxFixed
 		if p.Count < maxFixed/millis {
@@ -141,6 +143,10 @@ func (p Period) grid(r core.Range, firstValue core.Time) (Grid, error) {
 // maxFixed bounds a fixed period to some 36 million years, so that sums of a time and a period never overflow.
 const maxFixed = math.MaxInt64 / 8
 
+// mostUnits exceeds the number of days that there are dates for: so many calendar units lead to the first or the last date. Its square fits 64 bits several
+// times.
+const mostUnits = 1 << 24
+
 // boundary returns the start of the period with index k, counted from the origin.
 func (g *Grid) boundary(k int64) core.Time {
 	if g.length > 0 {
@@ -149,7 +155,20 @@ func (g *Grid) boundary(k int64) core.Time {
 		}
 		return g.origin + core.Time(k*g.length)
 	}
-	return g.period.Unit.Add(g.origin, k*g.period.Count, g.period.Zone)
+	return g.period.Unit.Add(g.origin, k*g.count, g.period.Zone)
+}
+
+// early reports whether the period with index k starts before the first date there is, which stands for its start then: the next period is less than a period
+// away from there.
+func (g *Grid) early(k int64) bool {
+	start := g.boundary(k)
+	return g.length == 0 && start == g.boundary(-mostUnits) && g.period.Unit.Add(start, g.count, g.period.Zone) > g.boundary(k+1)
+}
+
+// late is early for the last date there is and the period before.
+func (g *Grid) late(k int64) bool {
+	start := g.boundary(k)
+	return g.length == 0 && start == g.boundary(mostUnits) && g.period.Unit.Add(start, -g.count, g.period.Zone) < g.boundary(k-1)
 }
 
 // indexOf returns the greatest k with boundary(k) <= t.
@@ -162,29 +181,37 @@ func (g *Grid) indexOf(t core.Time) int64 {
 		}
 		return k
 	}
-	// Calendar periods have almost equal lengths: jump by the length of the first until near, then step.
-	length := int64(max(g.boundary(1)-g.origin, 1))
-	k := int64(0)
-	for range 16 {
+	// Calendar periods have almost equal lengths: jump by the length of one beside the origin until near. Where dates end, one of the two is cut short.
+	length := int64(max(g.boundary(1)-g.origin, g.origin-g.boundary(-1)))
+	k := int64(t-g.origin) / length
+	for range 3 {
 		jump := int64(t-g.boundary(k)) / length
 		if jump == 0 {
 			break
 		}
 		k += jump
 	}
-	for g.boundary(k) > t {
-		if g.boundary(k-1) >= g.boundary(k) {
-			return k // at the first date there is
+	low, high := k, k+1
+	for step := int64(1); g.boundary(low) > t; step *= 2 {
+		if low < -mostUnits {
+			return g.indexOf(g.boundary(low)) // there are no dates before that
 		}
-		k--
+		low, high = low-step, low
 	}
-	for next := g.boundary(k + 1); next <= t; next = g.boundary(k + 1) {
-		if next <= g.boundary(k) {
-			return k // at the last date there is
+	for step := int64(1); g.boundary(high) <= t; step *= 2 {
+		if high > mostUnits {
+			return g.indexOf(g.boundary(high) - 1) // nor after that
 		}
-		k++
+		low, high = high, high+step
 	}
-	return k
+	for high-low > 1 {
+		if middle := low + (high-low)/2; g.boundary(middle) <= t {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 // Starts yields the period starts in ascending order.
@@ -196,13 +223,13 @@ func (g *Grid) startsFrom(k int64) iter.Seq[core.Time] {
 		if g.period.Unit == nil {
 			return
 		}
-		last := core.Time(math.MinInt64)
-		for ; ; k++ {
-			start := g.boundary(k)
-			if start >= g.end || start <= last || !yield(start) {
+		k, start := k, g.boundary(k)
+		for start < g.end {
+			next := g.boundary(k + 1)
+			if next <= start && g.late(k) || !yield(start) || next <= start {
 				return
 			}
-			last = start
+			k, start = k+1, next
 		}
 	}
 }
@@ -214,7 +241,11 @@ func (g *Grid) Period() Period { return g.period }
 func (g *Grid) After(t core.Time) iter.Seq[core.Time] {
 	endless := *g
 	endless.end = math.MaxInt64
-	return endless.startsFrom(endless.indexOf(t) + 1)
+	k := endless.indexOf(t) + 1
+	if endless.boundary(k) <= t {
+		endless.end = t // there is no later date
+	}
+	return endless.startsFrom(k)
 }
 
 // Consecutive reports whether times are period starts that follow each other without a gap. They may lie beyond the range of the grid.

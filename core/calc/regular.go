@@ -15,6 +15,9 @@ type Regular struct {
 	// Edge says what stands at period starts that Mode cannot compute, before the first and after the last sample.
 	Edge  Edge
 	Value float64 // for EdgeValue
+	// Decimal computes exactly: the values stand for decimal numbers. Decimals are the digits that some of the samples lack as doubles.
+	Decimal  bool
+	Decimals []core.DecimalAt
 }
 
 // Edge is the treatment of period starts beyond the samples.
@@ -48,15 +51,18 @@ func (r Regular) Apply(times []core.Time, values []float64) (Series, error) {
 	repeated := false // FillPrevious has repeated the last sample
 	for t := range grid.Starts() {
 		n.move(t)
-		v, ok := r.value(&n, t)
-		if r.Mode == FillPrevious && n.at >= 0 && n.next == len(times) && !ok && !repeated {
-			v, ok, repeated = values[n.at], true, true
+		from := r.sample(&n, t)
+		if r.Mode == FillPrevious && n.at >= 0 && n.next == len(times) && from < 0 && !repeated {
+			from, repeated = n.at, true
 		}
-		if !ok {
-			v, ok = r.edge(&n)
-		}
-		if ok {
-			out.add(t, v)
+		switch between := n.at >= 0 && n.next < len(times); {
+		case from >= 0:
+			out.add(t, values[from])
+			out.addDigits(digitsAt(r.Decimals, from))
+		case between:
+			out.add(t, r.line(&n, t))
+		case r.Edge == EdgeValue:
+			out.add(t, r.Value)
 		}
 	}
 	return out, nil
@@ -68,30 +74,27 @@ func (r Regular) Grid(times []core.Time, values []float64) (Grid, error) {
 	return r.Period.Grid(r.Range, n.firstIn(r.Range))
 }
 
-// value computes the value at t from the samples around it.
-func (r Regular) value(n *neighbours, t core.Time) (v float64, ok bool) {
+// sample returns the index of the sample whose value stands at t; -1 when there is none.
+func (r Regular) sample(n *neighbours, t core.Time) int {
 	before, after := n.at >= 0, n.next < len(n.times)
 	switch {
-	case before && n.times[n.at] == t:
-		return n.values[n.at], true
-	case !before || !after:
-		return 0, false
-	case r.Mode == FillPrevious:
-		return n.values[n.at], true
+	case before && (n.times[n.at] == t || after && r.Mode == FillPrevious):
+		return n.at
+	case before && after || r.Edge != EdgeNearest:
+		return -1
+	case before:
+		return n.at
 	}
-	return Interpolate(t, Point{n.times[n.at], n.values[n.at]}, Point{n.times[n.next], n.values[n.next]}), true
+	return n.next
 }
 
-func (r Regular) edge(n *neighbours) (v float64, ok bool) {
-	switch {
-	case r.Edge == EdgeValue:
-		return r.Value, true
-	case r.Edge == EdgeNone:
-		return 0, false
-	case n.at >= 0:
-		return n.values[n.at], true
+// line computes the value at t, which lies between two samples.
+func (r Regular) line(n *neighbours, t core.Time) float64 {
+	before, after := Point{n.times[n.at], n.values[n.at]}, Point{n.times[n.next], n.values[n.next]}
+	if r.Decimal {
+		return interpolateExact(t, before, after)
 	}
-	return n.values[n.next], true
+	return Interpolate(t, before, after)
 }
 
 // neighbours walks over samples without NaN: at is the last one at or before the current time, -1 for none, next the one after it, len for none.

@@ -47,7 +47,7 @@ type Smooth struct {
 	Factor     float64 // weight of the latest value, for SmoothExponential
 	// Range makes the weight follow the time since the sample before, 1 - exp(-d/Range), for SmoothExponential; in ms, 0 = Factor is used.
 	Range   float64
-	Decimal bool // the values stand for decimal numbers: AVG and SUM are exact
+	Decimal bool // the values stand for decimal numbers: the results are exact
 }
 
 // Apply smooths a series. A NaN stays where it is and belongs to no window; kept lists the indexes of samples that have a place in the output.
@@ -122,7 +122,11 @@ func (w *window) exponential(t core.Time, v float64) {
 	if w.seen == 0 {
 		a = 1
 	}
-	w.average = float64(a*v) + float64((1-a)*w.average) // no fused multiplication: the same on all processors
+	if w.Decimal {
+		w.average = Plus(Times(a, v), Times(Minus(1, a), w.average))
+	} else {
+		w.average = float64(a*v) + float64((1-a)*w.average) // no fused multiplication: the same on all processors
+	}
 	w.last = t
 	w.seen++
 }
@@ -142,6 +146,9 @@ func (w *window) value() float64 {
 		}
 		return Sum(w.values) / float64(w.seen)
 	case SmoothWeighted:
+		if w.Decimal {
+			return ExactWeightedMean(w.values)
+		}
 		return WeightedMean(w.values)
 	case SmoothTimeWeighted:
 		return w.timeWeighted()
@@ -149,15 +156,23 @@ func (w *window) value() float64 {
 	return w.average
 }
 
+// timeWeighted weighs each value with the time since the first one; weights that are all 0 give the first value.
 func (w *window) timeWeighted() float64 {
 	var sum, weights float64
+	var exact WeightedSum
 	for i, v := range w.values {
-		d := float64(w.times[i] - w.times[0])
-		sum += float64(d * v)
-		weights += d
+		d := w.times[i] - w.times[0]
+		if w.Decimal && d > 0 {
+			exact.Add(v, int64(d))
+		}
+		sum += float64(float64(d) * v)
+		weights += float64(d)
 	}
-	if weights == 0 {
+	switch {
+	case weights == 0:
 		return w.values[0]
+	case w.Decimal:
+		return exact.Mean()
 	}
 	return sum / weights
 }

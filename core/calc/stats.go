@@ -67,13 +67,22 @@ func StdDev(values []float64) float64 { return math.Sqrt(Variance(values)) }
 
 // WeightedMean weighs the values 1, 2, 3 and so on, so that later ones count more.
 func WeightedMean(values []float64) float64 {
-	var sum WeightedSum
-	weight := int64(0)
+	var sum, weights, w float64
 	for _, v := range values {
 		if !math.IsNaN(v) {
-			weight++
-			sum.Add(v, weight)
+			w++
+			sum += float64(w * v)
+			weights += w
 		}
+	}
+	return sum / weights
+}
+
+// ExactWeightedMean is WeightedMean of numbers that stand for decimals, none of them NaN: only the result is rounded.
+func ExactWeightedMean(values []float64) float64 {
+	var sum WeightedSum
+	for i, v := range values {
+		sum.Add(v, int64(i+1))
 	}
 	return sum.Mean()
 }
@@ -136,6 +145,17 @@ func TimeWeightedMean(times []core.Time, values []float64) float64 {
 
 // SecondWeightedMean is the time-weighted mean of queries: it weighs each value with 1 + the seconds since the first one. No value is NaN.
 func SecondWeightedMean(times []core.Time, values []float64) float64 {
+	var sum, weights float64
+	for i, v := range values {
+		w := 1 + float64(times[i]-times[0])/1000
+		sum += float64(w * v)
+		weights += w
+	}
+	return sum / weights
+}
+
+// ExactSecondWeightedMean is SecondWeightedMean of numbers that stand for decimals.
+func ExactSecondWeightedMean(times []core.Time, values []float64) float64 {
 	var sum WeightedSum
 	for i, v := range values {
 		sum.Add(v, int64(times[i]-times[0])+1000) // in milliseconds

@@ -15,7 +15,7 @@ import (
 func TestWeightedMeansOfDecimals(t *testing.T) {
 	// (1.01 + 2*2.11 + 3*0.1) / 6 = 5.53 / 6, and (1.01 + 61*2.11 + 181*0.1) / 243 = 147.82 / 243.
 	values, times := []float64{1.01, 2.11, 0.1}, []core.Time{0, 60_000, 180_000}
-	if byOrder, byTime := calc.WeightedMean(values), calc.SecondWeightedMean(times, values); byOrder != 0.9216666666666666 || byTime != 0.6083127572016461 {
+	if byOrder, byTime := calc.ExactWeightedMean(values), calc.ExactSecondWeightedMean(times, values); byOrder != 0.9216666666666666 || byTime != 0.6083127572016461 {
 		t.Errorf("means are %v and %v", byOrder, byTime)
 	}
 	r := rand.New(rand.NewPCG(41, 41))
@@ -34,12 +34,12 @@ func TestWeightedMeansOfDecimals(t *testing.T) {
 			now += core.Time(r.Int64N(1 + r.Int64N([]int64{2000, 1e6, 1e11}[round%3])))
 		}
 		byOrder := weightedByRats(values, func(i int) int64 { return int64(i) + 1 })
-		if got := calc.WeightedMean(values); got != byOrder {
-			t.Fatalf("WeightedMean of %v = %v, want %v", values, got, byOrder)
+		if got := calc.ExactWeightedMean(values); got != byOrder {
+			t.Fatalf("ExactWeightedMean of %v = %v, want %v", values, got, byOrder)
 		}
 		byTime := weightedByRats(values, func(i int) int64 { return int64(times[i]-times[0]) + 1000 })
-		if got := calc.SecondWeightedMean(times, values); got != byTime {
-			t.Fatalf("SecondWeightedMean of %v at %v = %v, want %v", values, times, got, byTime)
+		if got := calc.ExactSecondWeightedMean(times, values); got != byTime {
+			t.Fatalf("ExactSecondWeightedMean of %v at %v = %v, want %v", values, times, got, byTime)
 		}
 	}
 }
@@ -57,13 +57,13 @@ func weightedByRats(values []float64, weight func(i int) int64) float64 {
 }
 
 func TestWeightedSumAtItsEnds(t *testing.T) {
-	if got := calc.WeightedMean([]float64{1, math.Inf(1), 3}); !math.IsInf(got, 1) {
+	if got := calc.ExactWeightedMean([]float64{1, math.Inf(1), 3}); !math.IsInf(got, 1) {
 		t.Errorf("with Infinity: %v", got)
 	}
-	if got := calc.WeightedMean([]float64{math.Inf(-1), math.Inf(1)}); got == got {
+	if got := calc.ExactWeightedMean([]float64{math.Inf(-1), math.Inf(1)}); got == got {
 		t.Errorf("with both infinities: %v", got)
 	}
-	if got := calc.SecondWeightedMean(nil, nil); got == got {
+	if got := calc.ExactSecondWeightedMean(nil, nil); got == got {
 		t.Errorf("of nothing: %v", got)
 	}
 	var heavy calc.WeightedSum // weights of more than 64 bits
@@ -76,19 +76,19 @@ func TestWeightedSumAtItsEnds(t *testing.T) {
 	}
 }
 
-func BenchmarkWeightedMean(b *testing.B) {
+func BenchmarkExactWeightedMean(b *testing.B) {
 	values, times := make([]float64, 1000), make([]core.Time, 1000)
 	for i := range values {
 		values[i], times[i] = float64(i%77)/10, core.Time(i)*10_000
 	}
 	b.Run("order", func(b *testing.B) {
 		for b.Loop() {
-			calc.WeightedMean(values)
+			calc.ExactWeightedMean(values)
 		}
 	})
 	b.Run("time", func(b *testing.B) {
 		for b.Loop() {
-			calc.SecondWeightedMean(times, values)
+			calc.ExactSecondWeightedMean(times, values)
 		}
 	})
 }

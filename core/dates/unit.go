@@ -96,28 +96,34 @@ func (u Unit) Add(t core.Time, n int64, zone *time.Location) core.Time {
 	return t
 }
 
-// spanDays and spanMonths exceed what lies between MinDate and MaxDate: a longer way ends at one of them.
+// spanDays and spanMonths exceed what lies between times that clampNear lets through: a longer way ends at MinDate or MaxDate.
 const (
-	spanDays   = 10_001 * 366
-	spanMonths = 10_001 * 12
+	spanDays   = 10_003 * 366
+	spanMonths = 10_003 * 12
 )
+
+// clampNear bounds a time to move from to a year around the dates there are: the base of a calendar period may lie so far before MinDate, and the end of a range
+// behind MaxDate.
+func clampNear(t core.Time) core.Time {
+	return min(max(t, MinDate-367*dayMillis), MaxDate+367*dayMillis)
+}
 
 func addMillis(t core.Time, n, millis int64) core.Time {
 	span := int64(spanDays * dayMillis)
 	d := min(max(saturatedProduct(n, millis), -span), span)
-	return clamp(clamp(t) + core.Time(d))
+	return clamp(clampNear(t) + core.Time(d))
 }
 
 func addDays(t core.Time, n int64, zone *time.Location) core.Time {
 	n = min(max(n, -spanDays), spanDays)
-	t = clamp(t)
+	t = clampNear(t)
 	o := offset(t, zone)
 	return clamp(wall(int64(t)+o+n*dayMillis).near(zone, o))
 }
 
 func addMonths(t core.Time, n int64, zone *time.Location) core.Time {
 	n = min(max(n, -spanMonths), spanMonths)
-	t = clamp(t)
+	t = clampNear(t)
 	o := offset(t, zone)
 	w := wall(int64(t) + o)
 	year, month, day := w.day().Split()

@@ -18,6 +18,9 @@ func LoadZone(id string) (*time.Location, error) {
 	case id == "" || id == "Local" || id == "localtime" || strings.HasPrefix(id, "posix") || strings.HasPrefix(id, "right/"):
 		return nil, fmt.Errorf("unknown time zone %q: use an IANA name such as Europe/Berlin", id)
 	case len(id) == 3 && !strings.Contains(shortZones, " "+id+" "):
+		if capitals := strings.ToUpper(id); strings.Contains(shortZones, " "+capitals+" ") {
+			return nil, fmt.Errorf("unknown time zone %q: write it in capitals, %s", id, capitals)
+		}
 		return nil, fmt.Errorf("time zone %q is ambiguous: use an IANA name such as US/Pacific", id)
 	case id == "US/Pacific-New": // this name and the next were dropped from the database
 		name = "US/Pacific"

@@ -61,7 +61,7 @@ func (c *compiler) node(n *node) (eval, error) {
 	case nodeIn:
 		return in(n, args), nil
 	case nodeBetween:
-		return between(args), nil
+		return between(n, args), nil
 	case nodeRegex:
 		return c.regexNode(n, args)
 	}
@@ -466,8 +466,9 @@ func like(n *node, args []eval) eval {
 	}
 }
 
-// in looks for an equal element. Text constants, the common case, are a set.
+// in looks for an equal element. Text constants, the common case, are a set. Beside NaN no value is outside of the list, as in SQL.
 func in(n *node, args []eval) eval {
+	not := n.text == negated
 	set := make(map[string]bool)
 	for _, a := range n.args[1:] {
 		if a.kind != nodeConst || a.value.kind != kindText {
@@ -479,35 +480,50 @@ func in(n *node, args []eval) eval {
 	return func(r *run) Value {
 		v := args[0](r)
 		if set != nil && v.kind == kindText {
-			return Bool(set[v.text])
+			return Bool(set[v.text] != not)
+		}
+		comparable := true
+		same := func(element Value) bool {
+			o := r.order(v, element)
+			comparable = comparable && o != undefined
+			return o == equal
 		}
 		for _, a := range args[1:] {
 			element := a(r)
 			if element.kind != kindList && element.kind != kindMap {
-				if r.order(v, element) == equal {
-					return Bool(true)
+				if same(element) {
+					return Bool(!not)
 				}
 				continue
 			}
 			for _, e := range element.elements() {
-				if r.order(v, Text(e)) == equal {
-					return Bool(true)
+				if same(Text(e)) {
+					return Bool(!not)
 				}
 			}
 		}
-		return Bool(false)
+		return Bool(not && comparable)
 	}
 }
 
-func between(args []eval) eval {
+// between tests both bounds, of which each is inside. Where one of the three is NaN, the value is neither between the bounds nor outside, as in SQL.
+func between(n *node, args []eval) eval {
+	not := n.text == negated
 	return func(r *run) Value {
 		v := args[0](r)
 		low := r.order(v, args[1](r))
-		if low != greater && low != equal {
+		above := low == greater || low == equal
+		if !above && !not {
 			return Bool(false)
 		}
 		high := r.order(v, args[2](r))
-		return Bool(high == less || high == equal)
+		switch {
+		case low == undefined || high == undefined:
+			return Bool(false)
+		case above && (high == less || high == equal):
+			return Bool(!not)
+		}
+		return Bool(not)
 	}
 }
 

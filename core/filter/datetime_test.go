@@ -43,6 +43,13 @@ func TestDateTime(t *testing.T) {
 		{"date = '2018-01-13T17:45:22.303+01:00'", berlin, true},
 		{"value > 1 OR value < 1 OR value = 1 OR value != 1", nil, false}, // NaN
 		{"Double.isNaN(value)", nil, true},
+		{"value IN (5) OR value NOT IN (5) OR value NOT IN (5, 6) OR value NOT IN ['5'] OR value BETWEEN 4 AND 6 OR value NOT BETWEEN 4 AND 6", nil, false},
+		{"5 NOT IN (value) OR 5 NOT IN (6, value) OR 5 NOT BETWEEN value AND 6 OR 5 NOT BETWEEN 4 AND value OR 5 BETWEEN value AND value", nil, false},
+		{"5 IN (value, 5)", nil, true},
+		{"7 NOT BETWEEN value AND 6 OR 3 NOT BETWEEN 4 AND value", nil, false},
+		{"5 NOT IN (6, 7) AND 5 NOT BETWEEN 6 AND 7 AND 8 NOT BETWEEN 6 AND 7 AND NOT 6 NOT BETWEEN 6 AND 7 AND NOT 5 NOT IN (5)", nil, true},
+		{"NOT value = 5 AND NOT (value IN (5)) AND NOT (value BETWEEN 4 AND 6)", nil, true}, // NOT before a comparison turns false into true
+		{"'a' NOT IN ('b') AND NOT 'a' NOT IN ('a')", nil, true},
 	} {
 		x, err := Compiler{Zone: c.zone}.Compile(RawSamples, c.expr)
 		if err != nil {

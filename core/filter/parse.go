@@ -22,8 +22,8 @@ const (
 	nodeSum                     // args[0] text args[1], text one of + - * / %
 	nodeCompare                 // args[0] text args[1], text one of = != < <= > >=
 	nodeLike                    // args[0] LIKE any of args[1:]
-	nodeIn                      // args[0] IN args[1:]; a list value counts as its elements
-	nodeBetween                 // args[0] BETWEEN args[1] AND args[2]
+	nodeIn                      // args[0] IN args[1:], or NOT IN; a list value counts as its elements
+	nodeBetween                 // args[0] BETWEEN args[1] AND args[2], or NOT BETWEEN
 	nodeRegex                   // args[0] REGEX args[1]
 )
 
@@ -163,11 +163,17 @@ func (p *parser) comparison() (*node, error) {
 		return nil, p.fail(p.peek())
 	case n == nil:
 		return left, nil
+	case negate && (n.kind == nodeIn || n.kind == nodeBetween):
+		n.text = negated // one comparison, which NaN does not fulfil
+		return n, nil
 	case negate:
 		return &node{kind: nodeNot, at: op, args: []*node{n}}, nil
 	}
 	return n, nil
 }
+
+// negated is the text of a node with NOT before its operator.
+const negated = "not"
 
 // wordOperator reads what follows left when that is LIKE, IN, BETWEEN or REGEX; nil when it is something else.
 func (p *parser) wordOperator(left *node) (*node, error) {

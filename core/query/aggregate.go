@@ -179,7 +179,7 @@ func (o *aggregation) results(r *Result) ([]*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Add(r.Samples.Times, r.Samples.Values); err != nil {
+	if err := a.AddExact(r.Samples.Times, r.Samples.Values, r.Samples.Decimals); err != nil {
 		return nil, invalid(err.Error())
 	}
 	return o.finish(a, r)
@@ -244,7 +244,7 @@ func (o *aggregation) pieces(r *Result, in iter.Seq2[core.Piece, error], hold ho
 			return nil, false, err
 		}
 		some = some || len(b.Times) > 0
-		if err := a.Add(b.Times, b.Values); err != nil {
+		if err := a.AddExact(b.Times, b.Values, b.Decimals); err != nil {
 			return nil, true, invalid(err.Error())
 		}
 		if err := hold(a.Kept()); err != nil {

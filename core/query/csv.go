@@ -104,7 +104,7 @@ func appendShortDate(b []byte, t core.Time, instants *cells.Instants) []byte {
 func (r *Result) appendCellValue(b []byte, v float64, exact *core.Decimal) []byte {
 	switch {
 	case exact != nil:
-		return appendDecimal(b, *exact)
+		return r.appendDigits(b, *exact)
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return append(b, "NaN"...)
 	case r.Computed:

@@ -82,6 +82,24 @@ func (f EntityFilter) named() string {
 	return strings.ToLower(f.Entity)
 }
 
+// spellings returns the names of Entities that the client wrote with escapes, each with what it wrote, for an answer without data.
+func (f EntityFilter) spellings() map[string]string {
+	var sent map[string]string
+	for _, value := range f.Entities {
+		if !strings.Contains(value, `\`) {
+			continue
+		}
+		value = strings.ToLower(value)
+		if name, ok := literal(value, EscapesAlways); ok {
+			if sent == nil {
+				sent = map[string]string{}
+			}
+			sent[name] = value
+		}
+	}
+	return sent
+}
+
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // literal returns the only text that value stands for; ok is false for a pattern. In a series query every backslash escapes the character after it,

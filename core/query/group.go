@@ -239,7 +239,7 @@ func (m *grouper) total(ctx context.Context, g *members) ([]calc.Series, *calc.G
 	c := m.Grouping
 	inputs := make([]calc.Series, len(g.list))
 	for i, r := range g.list {
-		inputs[i] = calc.Series{Times: r.Samples.Times, Values: r.Samples.Values}
+		inputs[i] = calc.Series{Times: r.Samples.Times, Values: r.Samples.Values, Decimals: r.Samples.Decimals}
 		c.Decimal = c.Decimal || r.Decimal
 		if reach := r.reach(m.Range, c.Period); reach.End > c.Range.End {
 			c.Range = reach

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tidemark-db/tidemark/core"
@@ -87,8 +88,15 @@ func (g *Regularize) edge(r *calc.Regular) error {
 func (in *Result) regular(r calc.Regular) ([]*Result, error) {
 	r.Range = in.reach(r.Range, r.Period)
 	times, values := in.Samples.Times, in.Samples.Values
+	if r.Decimal = in.Decimal; r.Decimal {
+		r.Decimals = in.Samples.Decimals
+	}
 	if p := in.Before; p != nil {
 		times, values = append([]core.Time{p.Time}, times...), append([]float64{p.Value}, values...)
+		r.Decimals = slices.Clone(r.Decimals)
+		for i := range r.Decimals {
+			r.Decimals[i].Index++
+		}
 	}
 	if p := in.After; p != nil {
 		n := len(times)

@@ -54,7 +54,7 @@ func (s splitter) Select(ctx context.Context, q core.SeriesQuery) (core.Selectio
 			return nil, err
 		}
 		i := slices.IndexFunc(list, func(one splitSeries) bool { return one.key.Compare(b.Key) == 0 })
-		list[i].blocks = append(list[i].blocks, core.Block{Times: slices.Clone(b.Times), Values: slices.Clone(b.Values)})
+		list[i].blocks = append(list[i].blocks, core.Block{Times: slices.Clone(b.Times), Values: slices.Clone(b.Values), Decimals: slices.Clone(b.Decimals)})
 	}
 	return &chosen{s, list}, nil
 }
@@ -94,6 +94,11 @@ func pieces(blocks []core.Block, r *rand.Rand) iter.Seq2[core.Piece, error] {
 			for from := 0; from < len(b.Times); {
 				to := min(from+1+r.IntN(8), len(b.Times))
 				part := &core.Block{Times: b.Times[from:to], Values: b.Values[from:to]}
+				for _, d := range b.Decimals {
+					if int(d.Index) >= from && int(d.Index) < to {
+						part.Decimals = append(part.Decimals, core.DecimalAt{Index: d.Index - uint32(from), Decimal: d.Decimal})
+					}
+				}
 				p := core.Piece{Rows: func() (*core.Block, error) { return part, nil }}
 				if r.IntN(2) == 0 {
 					p.Stats = statsOf(part)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -131,7 +132,7 @@ func (r *Result) appendSamples(b []byte) []byte {
 	for i, t := range s.Times {
 		b = head.append(b, t)
 		if len(decimals) > 0 && int(decimals[0].Index) == i {
-			b = appendDecimal(b, decimals[0].Decimal)
+			b = r.appendDigits(b, decimals[0].Decimal)
 			decimals = decimals[1:]
 		} else {
 			b = r.appendValue(b, s.Values[i])
@@ -168,6 +169,16 @@ func (r *Result) appendTime(b []byte, t core.Time) []byte {
 		return strconv.AppendInt(append(b, `"t":`...), int64(t), 10)
 	}
 	return appendDate(append(b, `"d":`...), t)
+}
+
+// appendDigits appends a number that a double does not give; a computed one has at least one fraction digit.
+func (r *Result) appendDigits(b []byte, d core.Decimal) []byte {
+	start := len(b)
+	b = appendDecimal(b, d)
+	if r.Computed && !bytes.ContainsAny(b[start:], ".e") {
+		b = append(b, ".0"...)
+	}
+	return b
 }
 
 func (r *Result) appendValue(b []byte, v float64) []byte {

@@ -39,7 +39,14 @@ func (e *execution) answer(ctx context.Context, emit func(*Result) bool) error {
 		return err
 	}
 	count, last := 0, ""
-	warning := e.warn()
+	warning, sent := e.warn(), e.request.Entities.spellings()
+	absent := func(name, warning string) bool {
+		r := e.placeholder(name, warning)
+		if spelling, ok := sent[name]; ok {
+			r.Entity = spelling
+		}
+		return emit(r)
+	}
 	if warning == "" {
 		for r, err := range e.results(ctx) {
 			if err != nil {
@@ -48,7 +55,7 @@ func (e *execution) answer(ctx context.Context, emit func(*Result) bool) error {
 			for len(waiting) > 0 && waiting[0] <= r.Entity {
 				name := waiting[0]
 				waiting = waiting[1:]
-				if name != r.Entity && !emit(e.placeholder(name, e.unknown(name))) {
+				if name != r.Entity && !absent(name, e.unknown(name)) {
 					return nil
 				}
 			}
@@ -64,12 +71,14 @@ func (e *execution) answer(ctx context.Context, emit func(*Result) bool) error {
 		if w == "" {
 			w = e.unknown(name)
 		}
-		if count++; name != last && !emit(e.placeholder(name, w)) {
+		if count++; name != last && !absent(name, w) {
 			return nil
 		}
 	}
 	if count == 0 {
-		emit(e.placeholder(e.request.Entities.named(), warning))
+		r := e.placeholder(e.single(), warning)
+		r.Entity = e.request.Entities.named()
+		emit(r)
 	}
 	return nil
 }
@@ -127,8 +136,8 @@ func (e *execution) warn() string {
 	if e.warning != "" || e.evaluation != nil {
 		return e.warning
 	}
-	if names := e.query.Entities.Names; !blank(e.request.Entities.Entity) && len(names) == 1 {
-		if w := e.unknown(names[0]); w != "" {
+	if name := e.single(); name != "" {
+		if w := e.unknown(name); w != "" {
 			return w
 		}
 	}
@@ -139,6 +148,14 @@ func (e *execution) warn() string {
 		if !e.Catalog.TagKnown(t.Name) {
 			return notFound("TAG_KEY", t.Name)
 		}
+	}
+	return ""
+}
+
+// single returns the only entity that the query asks for as `entity`; empty when that is a pattern, or another filter.
+func (e *execution) single() string {
+	if names := e.query.Entities.Names; !blank(e.request.Entities.Entity) && len(names) == 1 {
+		return names[0]
 	}
 	return ""
 }

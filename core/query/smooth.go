@@ -69,7 +69,11 @@ func unchanged(in *Samples, kept []int) []core.TextAt {
 	return out
 }
 
+// window reads the size of the window. An exponential average has none: what a client sends all the same is not judged.
 func (s *Smooth) window(c *calc.Smooth) error {
+	if c.Kind == calc.SmoothExponential {
+		return nil
+	}
 	if n := s.Count; n != nil && *n != 0 {
 		if !(*n >= 1) {
 			return invalid("Smooth count must be positive")

@@ -98,7 +98,7 @@ func (r *Result) reach(of core.Range, p calc.Period) core.Range {
 
 // compute replaces the samples by what a calculation made of them. The result stays regular only while its samples follow each other on grid.
 func (r *Result) compute(s calc.Series, grid *calc.Grid) {
-	r.Samples, r.Computed = Samples{Times: s.Times, Values: s.Values}, true
+	r.Samples, r.Computed = Samples{Times: s.Times, Values: s.Values, Decimals: s.Decimals}, true
 	r.lieOn(grid)
 }
 

@@ -223,9 +223,9 @@ func (s *weightedState) result(order, _ []int32) *column.Vector {
 		case len(values) == 0:
 			v.setNone(i)
 		case s.byTime:
-			v.setFloat(i, calc.SecondWeightedMean(times, values))
+			v.setFloat(i, calc.ExactSecondWeightedMean(times, values))
 		default:
-			v.setFloat(i, calc.WeightedMean(values))
+			v.setFloat(i, calc.ExactWeightedMean(values))
 		}
 	}
 	return &v.Vector
