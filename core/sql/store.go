@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -126,7 +127,11 @@ func (s *storing) columns(columns []Column) error {
 			}
 			s.entity = i
 		case first == "tags":
-			s.tags = append(s.tags, tagColumn{i, stored(field)})
+			name := stored(field)
+			if slices.ContainsFunc(s.tags, func(t tagColumn) bool { return t.name == name }) {
+				return core.Errorf(core.Invalid, "the result has two columns '%s': give one an alias", label)
+			}
+			s.tags = append(s.tags, tagColumn{i, name})
 		case first == "metric" && !dotted:
 			return core.Errorf(core.Invalid, "column '%s' cannot be stored: each number is a metric of the label of its column", c.Label)
 		case dotted && (first == "metric" || first == "entity"):
@@ -135,6 +140,9 @@ func (s *storing) columns(columns []Column) error {
 			}
 		case c.Type.Numeric() || c.Type == column.Null || c.Type == column.Object:
 			metric := stored(label)
+			if metric == "" {
+				return core.Errorf(core.Invalid, "column %d has no name: give it the name of a metric", i+1)
+			}
 			if metrics[metric] {
 				return core.Errorf(core.Invalid, "the result has two columns '%s': give one an alias", label)
 			}
@@ -291,7 +299,10 @@ func (s *storing) instant(v column.Value) (at core.Time, ok bool, err error) {
 	case v.Type == column.String && strings.TrimSpace(v.Text) == "":
 		return 0, false, nil
 	}
-	if at, ok = s.timeOf(v); !ok {
+	if at, ok = s.timeOf(v); ok && !at.Storable() {
+		return 0, false, core.Errorf(core.Invalid, "row %d: the time %s is outside of what can be stored", s.done.Rows, v.Format())
+	}
+	if !ok {
 		return 0, false, core.Errorf(core.Invalid, "row %d: '%s' is no time: ISO 8601 or milliseconds are expected", s.done.Rows, v.Format())
 	}
 	return at, true, nil
@@ -313,6 +324,9 @@ func numberOf(v column.Value) (n command.Number, ok bool, err error) {
 	n.Value = v.Float
 	if v.Whole {
 		n.Value = float64(v.Int)
+	}
+	if math.IsInf(n.Value, 0) { // as the store has it
+		n.Value = math.NaN()
 	}
 	n.Decimal, n.Inexact = v.Decimal()
 	return n, true, nil

@@ -80,7 +80,10 @@ func (x *execution) newDetail(ctx context.Context, j *plan.Join, yield func(*col
 			in.In = &wide
 		case *plan.View:
 			wide := *op
-			wide.Filter, wide.Fill, wide.Intervals, s.where, s.metric = nil, nil, nil, op.Filter, op.Metric
+			wide.Filter, wide.Fill, s.where, s.metric = nil, nil, op.Filter, op.Metric
+			if j.Detail.Boundary != boundaryInner {
+				wide.Intervals = nil // samples around them count
+			}
 			if len(op.Intervals) > 0 {
 				s.intervals = op.Intervals
 			}

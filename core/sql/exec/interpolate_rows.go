@@ -41,8 +41,11 @@ func pointColumnsOf(op plan.Operator, c pointColumns) pointColumns {
 		}
 	case *plan.View:
 		for i, column := range op.Query.Columns {
-			if column.Property == "atsd:time" || column.Property == "atsd:datetime" {
+			switch column.Property {
+			case "atsd:time", "atsd:datetime":
 				c.also = append(c.also, i)
+			case "atsd:metric", "atsd:entity", "atsd:seriesTag", "atsd:entityTag", "atsd:metricTag":
+				c.series = append(c.series, i)
 			}
 		}
 		c.series = append(c.series, op.Metric, op.Entity, op.Tags)

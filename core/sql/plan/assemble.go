@@ -240,6 +240,9 @@ func (a *assembly) source(i int) (Operator, error) {
 // viewed makes the operator of an inline view.
 func (a *assembly) viewed(i int) (Operator, error) {
 	t := a.tables[i]
+	if a.stmt.Interpolate != nil || len(a.tables) > 1 { // rows of different series must be told apart
+		t.view.tagsColumn()
+	}
 	sc := &scope{assembly: a, table: i, number: -1}
 	filter, err := sc.conditions(t.filter)
 	if err != nil {

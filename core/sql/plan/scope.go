@@ -389,12 +389,21 @@ func (sc *scope) intervalNumber(e *ast.Call) (expr.Node, error) {
 	}
 	var nodes []expr.Node
 	for i, t := range sc.tables {
-		if t.kind != seriesTable || sc.table >= 0 && sc.table != i {
+		source := Source{Kind: SourceInterval, Type: column.Bigint}
+		switch {
+		case sc.table >= 0 && sc.table != i:
+			continue
+		case t.kind == viewTable && t.view.timeColumn() >= 0:
+			source = Source{Kind: SourceTime, Type: column.Bigint}
+		case t.kind != seriesTable:
 			continue
 		}
-		n, err := sc.bind(sc.nameOf(ref{table: i, source: Source{Kind: SourceInterval, Type: column.Bigint}}, e.Start))
+		n, err := sc.bind(sc.nameOf(ref{table: i, source: source}, e.Start))
 		if err != nil {
 			return nil, err
+		}
+		if t.kind == viewTable {
+			n = numbered(n, t.intervals)
 		}
 		nodes = append(nodes, n)
 	}
@@ -405,6 +414,20 @@ func (sc *scope) intervalNumber(e *ast.Call) (expr.Node, error) {
 		return nodes[0], nil
 	}
 	return expr.Call("coalesce", nodes, e.Start)
+}
+
+// numbered tells in which interval a time lies, counting from 1.
+func numbered(time expr.Node, intervals []Interval) expr.Node {
+	number := func(n int64) expr.Node { return expr.Const(column.IntValue(column.Bigint, n)) }
+	var whens []expr.When
+	for i, in := range intervals {
+		bounds := expr.Bounds{Low: number(int64(in.Start)), High: number(int64(in.End)), HighExcl: true}
+		whens = append(whens, expr.When{Conditions: []expr.Node{expr.Between(time, bounds)}, Then: number(int64(i + 1))})
+	}
+	if len(whens) == 0 { // no row has such a time
+		return number(1)
+	}
+	return expr.Case(nil, whens, nil)
 }
 
 // autoZone replaces the keyword AUTO by the zone of the entity, of the metric or of the query, whichever is set.

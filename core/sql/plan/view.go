@@ -110,6 +110,14 @@ func (v *view) timeColumn() int {
 	return v.instants()
 }
 
+// tagsColumn returns the column that tells the series of an entity apart, -1 for none. Single tags imply all of them.
+func (v *view) tagsColumn() int {
+	if i := v.labelled("tags"); i >= 0 || !v.request("tags") {
+		return i
+	}
+	return v.labelled("tags")
+}
+
 // instants returns the column that has the name and the type of a time, -1 for none.
 func (v *view) instants() int {
 	for _, label := range []string{"time", "datetime"} {
@@ -412,7 +420,8 @@ func textLiteral(at ast.Start, text string) *ast.Literal {
 
 // operator makes the View.
 func (v *view) operator(t *table) *View {
-	op := &View{Query: v.query, Intervals: t.intervals, Time: v.timeColumn(), Value: -1, Text: -1, Metric: -1, Entity: -1, Tags: -1}
-	op.Value, op.Text, op.Metric, op.Entity, op.Tags = v.labelled("value"), v.labelled("text"), v.labelled("metric"), v.labelled("entity"), v.labelled("tags")
+	op := &View{Intervals: t.intervals, Time: v.timeColumn(), Tags: v.labelled("tags")}
+	op.Value, op.Text, op.Metric, op.Entity = v.labelled("value"), v.labelled("text"), v.labelled("metric"), v.labelled("entity")
+	op.Query = v.query // with the columns that were asked for just now
 	return op
 }

@@ -82,7 +82,7 @@ func (v *view) tagsOf(s *ast.Star, r ref) (names []string, err error) {
 
 // under lists the columns of a view whose names begin with that of a list.
 func (v *view) under(of string) (names []string) {
-	for _, c := range v.query.Columns {
+	for _, c := range v.query.Columns[:v.visible] {
 		if len(c.Label) > len(of)+1 && strings.EqualFold(c.Label[:len(of)+1], of+".") {
 			names = append(names, c.Label[len(of)+1:])
 		}
