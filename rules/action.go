@@ -2,6 +2,8 @@ package rules
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -293,7 +295,7 @@ func (e *Engine) webhook(w *window, fx *effects, a *action, on Triggers) error {
 		}
 		maps.Copy(ev.extra, values)
 		n := outbox.Notification{ID: fx.event + "-" + a.def.Name, Rule: w.rule.Name, Action: a.def.Name, Endpoint: t.endpoint.Name, Entity: w.last.entity,
-			Created: ev.now}
+			Created: ev.now, Lane: laneOf(w, a, item), Order: fx.order}
 		if i > 0 {
 			n.ID = fmt.Sprintf("%s-%d", n.ID, i+1)
 		}
@@ -306,6 +308,12 @@ func (e *Engine) webhook(w *window, fx *effects, a *action, on Triggers) error {
 		fx.notifications = append(fx.notifications, n)
 	}
 	return nil
+}
+
+// laneOf names what keeps its order: the notifications of one action about one window, and to one item where a request goes to each of a list.
+func laneOf(w *window, a *action, item string) string {
+	h := sha256.Sum256([]byte(w.rule.Name + "\x00" + w.key + "\x00" + a.def.Name + "\x00" + item))
+	return hex.EncodeToString(h[:16])
 }
 
 // params renders the rule's parameters, and the endpoint's defaults for those that the rule leaves out.
@@ -356,11 +364,23 @@ func (ev *evaluation) request(t *target, values map[string]any) (outbox.Request,
 	case t.body != nil:
 		r.Body = text(t.body, asIs)
 	case t.json != nil:
-		r.Body = jsonText(ev.jsonTree(t.json, &errs))
-	case e.Preset == "event":
-		r.Body = jsonText(ev.payload())
+		tree := ev.jsonTree(t.json, &errs)
+		for _, key := range e.Optional {
+			if m, ok := tree.(map[string]any); ok && m[key] == "" {
+				delete(m, key)
+			}
+		}
+		r.Body = jsonText(tree)
 	default:
-		r.Body = jsonText(values)
+		if e.Preset == "event" {
+			values = ev.payload()
+		}
+		if !isForm {
+			r.Body = jsonText(values)
+			break
+		}
+		r.Body = formText(values)
+		r.SignedText = r.Body
 	}
 	if r.ContentType == "" && !bodyless {
 		r.ContentType = "application/json"
@@ -412,6 +432,15 @@ func jsonText(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// formText encodes values as a form, sorted by name, with each value as templates print it.
+func formText(values map[string]any) string {
+	form := url.Values{}
+	for name, v := range values {
+		form.Set(name, textOf(v))
+	}
+	return form.Encode()
+}
+
 // payload is the fixed body of the preset `event`.
 func (ev *evaluation) payload() map[string]any {
 	w, r := ev.win, ev.rule
@@ -421,25 +450,29 @@ func (ev *evaluation) payload() map[string]any {
 		}
 		return strings.TrimSuffix(strings.Replace(dates.FormatISO(t), ".000Z", "Z", 1), "Z") + "Z[Etc/UTC]"
 	}
-	duration := clockText(ev.now - w.openTime)
+	duration, interval := clockText(ev.now-w.openTime), unitText(ev.now-w.openTime)
 	if ev.status == core.StatusOpen {
-		duration = clockText(0)
+		duration, interval = clockText(0), ""
+	}
+	var properties any = ""
+	if r.Kind == KindProperty {
+		properties = mapOf(ev.cmd.props)
 	}
 	entity := ev.entityObject(ev.cmd.entity)
 	p := map[string]any{"status": string(ev.status), "alert_type": string(ev.status), "rule": r.Name, "rule_name": r.Name, "expression": r.Condition.Value,
 		"rule_expression": r.Condition.Value, "rule_filter": r.Filter.Expression.Value, "window": r.Window.String(), "schedule": "",
 		"severity": strings.ToLower(ev.severity.String()), "entity": ev.cmd.entity, "entity.name": entity.Name, "entity.label": entity.Label,
-		"entity.enabled": entity.Enabled, "entity.tags": entity.Tags, "metric": ev.cmd.metric, "tags": ev.commandTagMap(), "value": jsonNumber(ev.cmd.value),
-		"open_value": jsonNumber(w.openValue), "count": w.len(), "repeat_count": w.repeat, "message": ev.cmd.text, "properties": mapOf(ev.cmd.props),
+		"entity.id": entity.ID, "entity.enabled": entity.Enabled, "entity.tags": entity.Tags, "metric": ev.cmd.metric, "tags": ev.commandTagMap(),
+		"value": jsonNumber(ev.cmd.value), "open_value": jsonNumber(w.openValue), "count": w.len(), "repeat_count": w.repeat, "message": ev.cmd.text, "properties": properties,
 		"command_time": date(w.commandTime), "command_first_time": date(w.firstTime()), "open_time": date(w.openTime),
 		"update_time": date(max(w.addTime, w.removeTime)), "alert_duration": duration,
-		"alert_duration_interval": unitText(ev.now - w.openTime), "alert_message": ev.historyText, "repeat_interval": ev.repeatText,
+		"alert_duration_interval": interval, "alert_message": ev.historyText, "repeat_interval": ev.repeatText,
 		"min_interval_expired": true}
 	if r.Kind == KindSeries {
 		m := ev.metricObject(ev.cmd.metric)
-		maps.Copy(p, map[string]any{"metric.name": m.Name, "metric.dataType": m.DataType, "metric.enabled": m.Enabled, "metric.interpolate": m.Interpolate,
-			"metric.invalidValueAction": m.InvalidAction, "metric.persistent": m.Persistent, "metric.seriesRetentionDays": m.SeriesRetentionDays,
-			"metric.versioning": m.Versioned, "metric.tags": m.Tags, "metric.label": m.Label})
+		maps.Copy(p, map[string]any{"metric.name": m.Name, "metric.id": m.Name, "metric.dataType": m.DataType, "metric.enabled": m.Enabled,
+			"metric.interpolate": m.Interpolate, "metric.invalidValueAction": m.InvalidAction, "metric.persistent": m.Persistent,
+			"metric.seriesRetentionDays": m.SeriesRetentionDays, "metric.versioning": m.Versioned, "metric.tags": m.Tags, "metric.label": m.Label})
 	}
 	return p
 }

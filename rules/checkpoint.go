@@ -21,14 +21,15 @@ import (
 //	+------------+------------+---------------------------------------------------+------------+
 //	payload = cursor tick lastID written.position written.tick swept rules*
 //	rule    = name fingerprint full sent* windows*
-//	window  = key metric entity tags status repeat severity alert flags openValue text times last current previous row? actions* samples
+//	window  = key metric entity tags status repeat severity alert flags openValue text times last current previous before record? actions* samples
+//	record  = row type source message keys openValue times variables*
 //
 // Integers are varints, texts and lists carry their length before them. Sample times are differences; values are the bytes of
 // value XOR the value before, reversed, so that round and repeated numbers take one to three bytes.
 const (
 	checkpointKey     = "rules/checkpoint"
 	checkpointMagic   = "TMRC"
-	checkpointVersion = 1
+	checkpointVersion = 2 // 1 is read as well: it has no before, and its records are the row alone
 	// maxCheckpoint keeps the document inside one ordinary batch. Windows that do not fit keep the older checkpoint in force, and replays grow longer.
 	maxCheckpoint = 48 << 20
 )
@@ -66,8 +67,9 @@ func (e *encoder) times(list ...core.Time) {
 
 // decoder reads what encoder wrote; after a fault every read gives zero.
 type decoder struct {
-	b      []byte
-	broken bool
+	b       []byte
+	version byte
+	broken  bool
 }
 
 func (d *decoder) uint() uint64 {
@@ -175,9 +177,10 @@ func (e *encoder) window(w *window) {
 	for _, t := range []core.Tags{c.tags, c.keys, c.props, w.current, w.previous} {
 		e.tags(t)
 	}
+	e.tags(w.before)
 	e.bool(w.recorded != nil)
 	if w.recorded != nil {
-		e.row(w.recorded)
+		e.record(w.recorded)
 	}
 	e.uint(uint64(len(w.actions)))
 	for _, a := range w.actions {
@@ -242,8 +245,11 @@ func (d *decoder) window(w *window) {
 	for _, t := range []*core.Tags{&c.tags, &c.keys, &c.props, &w.current, &w.previous} {
 		*t = d.tags()
 	}
+	if d.version != 1 {
+		w.before = d.tags()
+	}
 	if d.bool() {
-		w.recorded = d.row()
+		w.recorded = d.record(w)
 	}
 	w.actions = make([]actionState, d.count())
 	for i := range w.actions {
@@ -322,14 +328,15 @@ func (e *Engine) decodeState(body []byte) error {
 	if len(body) < head+4 || string(body[:head-1]) != checkpointMagic {
 		return core.Errorf(core.Internal, "not a checkpoint")
 	}
-	if body[head-1] != checkpointVersion {
-		return core.Errorf(core.Internal, "version %d, this program reads %d", body[head-1], checkpointVersion)
+	version := body[head-1]
+	if version < 1 || version > checkpointVersion {
+		return core.Errorf(core.Internal, "version %d, this program reads 1 to %d", version, checkpointVersion)
 	}
 	payload, sum := body[:len(body)-4], binary.LittleEndian.Uint32(body[len(body)-4:])
 	if crc32.Checksum(payload, castagnoli) != sum {
 		return core.Errorf(core.Internal, "checksum does not match")
 	}
-	d := &decoder{b: payload[head:]}
+	d := &decoder{b: payload[head:], version: version}
 	e.cursor, e.tick, e.lastID = core.Position(d.uint()), d.time(), max(e.lastID, d.uint())
 	saved := point{Position: core.Position(d.uint()), Tick: d.time()}
 	if saved.after(e.written) {

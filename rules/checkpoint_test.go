@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/base64"
 	"math"
 	"testing"
 
@@ -10,7 +11,8 @@ import (
 	"github.com/tidemark-db/tidemark/core"
 )
 
-const exampleRule = "name: r\ntype: series\nfilter: {metric: temp}\nwindow: {duration: 5m, check_on_exit: true}\ncondition: 'avg() > 60'\n" +
+const exampleRule = "name: r\ntype: series\nfilter: {metric: temp}\nwindow: {duration: 5m, check_on_exit: true}\ncondition: 'avg() > 60 || last_open().seen'\n" +
+	"variables: [{name: seen, expr: 'false'}, {name: odd, expr: '[1, 2.5, \"x\", nil, now, {\"a\": [true]}, tags]'}]\n" +
 	"history: {triggers: [open]}\nactions: [{kind: log, open_delay: 1m}]\n"
 
 func exampleState(t testing.TB) (*Engine, []byte) {
@@ -31,7 +33,7 @@ func TestCheckpointIsComplete(t *testing.T) {
 	if err := other.decodeState(body); err != nil {
 		t.Fatal(err)
 	}
-	options := []cmp.Option{cmp.AllowUnexported(window{}, command{}, actionState{}), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
+	options := []cmp.Option{cmp.AllowUnexported(window{}, command{}, actionState{}, historyRecord{}, recordedVariable{}), cmpopts.EquateNaNs(), cmpopts.EquateEmpty(),
 		cmpopts.IgnoreFields(window{}, "rule", "head", "place", "unconfirmed", "fresh", "dropped", "touched", "shown"),
 		cmpopts.IgnoreFields(command{}, "batch", "index", "plan")}
 	if diff := cmp.Diff(e.windows["r"], other.windows["r"], options...); diff != "" {
@@ -76,4 +78,23 @@ func FuzzCheckpoint(f *testing.F) {
 			e.decodeRule(d)
 		}
 	})
+}
+
+// A checkpoint of version 1 has the history row alone, and of a property record nothing of single updates.
+func TestCheckpointOfVersion1(t *testing.T) {
+	const body = "VE1SQwEHgKjWuQcBAADor9a5BwEBchg1ZmI3YTNiODU4YWQwNmJlMWQ0OGZjNDEYMDY5YmIxZWFlYjhhODIxMjk4MDIzNDhmAAERbWVzc2FnZS1tZXNzYWdlLWEHbWVzc2FnZQFhAARP" +
+		"UEVOAAMBAAAAAOiv1rkH6K/WuQfor9a5BwDor9a5B+iv1rkHAACAqNa5B+iv1rkHAOiv1rkHAWEHbWVzc2FnZQVmaXJzdANhcHADc3JjAACAqNa5B+iv1rkHAAAAAAABAYCo1rkH6K/WuQfo" +
+		"r9a5BwFhB21lc3NhZ2UBcgRPUEVOCnRleHQgZmlyc3QEdHJ1ZQAJbGVuZ3RoKDEpAAAAAwAAAYCo1rkHAKisryQ="
+	e := openBare(t, "name: r\ntype: message\nfilter: {type: app}\ncondition: 'true'\nhistory: {triggers: [open], message: 'text ${message}'}\n")
+	state, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.decodeState(state); err != nil {
+		t.Fatal(err)
+	}
+	w := e.windows["r"]["message-message-a"]
+	if w == nil || w.status != core.StatusOpen || w.len() != 1 || w.recorded.row.Text != "text first" || w.recorded.message != "first" || w.recorded.source != "src" {
+		t.Errorf("windows %+v", e.windows["r"])
+	}
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -91,11 +92,12 @@ type compiler struct {
 	extra     map[string]bool // loop variables and endpoint parameters in scope
 	secrets   bool            // secret() is allowed: headers, auth and sign
 	strict    bool            // unknown names are errors in templates too
+	asked     map[string]bool // names and fields that some expression uses
 	faults    Faults
 }
 
 func newCompiler(r *Rule, ev *evaluation) *compiler {
-	c := &compiler{rule: r, ev: ev, variables: map[string]bool{}, extra: map[string]bool{}, names: map[string]bool{}, windowed: map[string]bool{}}
+	c := &compiler{rule: r, ev: ev, variables: map[string]bool{}, extra: map[string]bool{}, asked: map[string]bool{}, names: map[string]bool{}, windowed: map[string]bool{}}
 	c.names["cancelAction"] = true
 	for _, f := range functionTable() {
 		call := f.call
@@ -214,6 +216,7 @@ func (c *compiler) program(text string, ph phase) (p *program, err error) {
 		at := &file.Error{Location: visitor.errAt.Location(), Message: visitor.err.Error()}
 		return nil, at.Bind(file.NewSource(text))
 	}
+	maps.Copy(c.asked, visitor.used)
 	p = &program{code: code, kind: kindOf(code.Node())}
 	for name := range visitor.used {
 		if id, ok := identifiers[name]; ok && id.in&ph != 0 && !c.extra[name] {
@@ -296,6 +299,9 @@ type compiled struct {
 	history   [3]*template // open, repeat, cancel; nil = the default text
 	actions   []*action
 	repeats   bool // some action may fire on REPEAT
+	// What costs time or memory is had only for rules that ask for it.
+	asksRecord  bool // they call last_open()
+	asksInserts bool // they read a last insert of an entity or metric
 }
 
 // compileRule compiles everything in r and returns the faults.
@@ -331,6 +337,8 @@ func compileRule(r *Rule, set *Set) Faults {
 	if len(c.faults) > 0 {
 		return c.faults
 	}
+	out.asksRecord = c.asked["last_open"]
+	out.asksInserts = c.asked[".lastInsertTime"] || c.asked[".lastInsertDate"]
 	ev.compiled = out
 	ev.memo = make([]any, len(out.variables))
 	ev.memoErr = make([]error, len(out.variables))

@@ -22,6 +22,7 @@ type effects struct {
 	event         string
 	at            cause
 	point         point
+	order         outbox.Order // of its notifications
 	rule          *Rule
 	changes       []core.AlertChange
 	notifications []outbox.Notification
@@ -54,7 +55,12 @@ func (e *Engine) eventID(w *window, c cause) string {
 }
 
 func (e *Engine) effects(event string, c cause) *effects {
-	return &effects{event: event, at: c, point: point{e.cursor, e.tick}}
+	if p := (point{e.cursor, e.tick}); p != e.events.point {
+		e.events.point, e.events.count = p, 0
+	}
+	e.events.count++
+	p := e.events.point
+	return &effects{event: event, at: c, point: p, order: outbox.Order{Position: p.Position, Tick: p.Tick, Event: e.events.count}}
 }
 
 func (fx *effects) change(kind core.AlertChangeKind, w *window, row *core.AlertRow) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"maps"
 	"os"
@@ -25,23 +26,30 @@ type Config struct {
 	Ingest   core.Ingester
 	Reader   core.Reader
 	Catalog  core.Catalog
+	Metadata Metadata           // nil = no entity is found by its label, and last inserts are unknown
 	Renderer core.AlertRenderer // nil = actions with `render` send the built-in text
 	Dir      string             // rules directory; it may be missing
 	Files    fs.FS              // in place of Dir
 	Clock    func() core.Time
 	Zone     *time.Location // of `now` and of days; nil = UTC
 	Server   string         // base URL, for links
-	Service  string         // entity of rule errors and timer samples; "" = tidemark
+	Service  string         // entity of rule errors, results of webhooks and timer samples; "" = tidemark
 	Logger   *slog.Logger   // nil = discard
 	Wait     time.Duration  // how long Passed waits at most; 0 = 250 ms
 	MaxLag   time.Duration  // records older than this are skipped when the engine cannot keep up; 0 = one hour
 	// CheckpointEvery is how many bytes of records, roughly, are read between checkpoints; 0 = 64 MiB.
 	CheckpointEvery int64
-	Outbox          outbox.Options // Reader, Ingest and Clock are filled in
+	Outbox          outbox.Options // Reader, Ingest, Clock and Service are filled in
 	Trace           func(Trace)    // called after every evaluation, on the engine's goroutine; nil = off
 	NoDelivery      bool           // queue notifications, never send them: for tests and replays of history
 	MaxWindows      int            // of all rules together; 0 = 100,000
 	MaxSamples      int            // in all windows together; 0 = 5,000,000
+}
+
+// Metadata lists entities and metrics with what is known of their data; see core.Metadata.
+type Metadata interface {
+	Metrics(ctx context.Context, q core.MetaQuery) iter.Seq2[core.MetricInfo, error]
+	Entities(ctx context.Context, q core.MetaQuery) iter.Seq2[core.EntityInfo, error]
 }
 
 // Engine evaluates rules. One goroutine, Run's, does everything; the methods of OpenAlerts and Passer may be called from any.
@@ -51,6 +59,7 @@ type Engine struct {
 	ingest    core.Ingester
 	reader    core.Reader
 	catalog   core.Catalog
+	metadata  Metadata
 	renderer  core.AlertRenderer
 	files     fs.FS
 	now       func() core.Time
@@ -95,8 +104,12 @@ type engineState struct {
 	swept    core.Time
 	read     int64 // bytes since the last checkpoint
 
-	queue     []*outgoing
-	written   point             // effects up to here are in the log
+	queue   []*outgoing
+	written point    // effects up to here are in the log
+	events  struct { // made at one point, so that they keep their order
+		point point
+		count int
+	}
 	replaying bool              // what is processed has been processed before
 	known     map[string]uint64 // replay: event -> alert id
 	orphans   []orphan
@@ -162,7 +175,7 @@ const (
 )
 
 func newEngine(c Config) *Engine {
-	e := &Engine{tail: c.Log, ingest: c.Ingest, reader: c.Reader, catalog: c.Catalog, renderer: c.Renderer, files: c.Files, now: c.Clock, zone: c.Zone,
+	e := &Engine{tail: c.Log, ingest: c.Ingest, reader: c.Reader, catalog: c.Catalog, metadata: c.Metadata, renderer: c.Renderer, files: c.Files, now: c.Clock, zone: c.Zone,
 		serverURL: c.Server, service: c.Service, log: c.Logger, wait: c.Wait, maxLag: core.Time(c.MaxLag.Milliseconds()), every: c.CheckpointEvery,
 		deliver: !c.NoDelivery, trace: c.Trace, reloads: make(chan reloadRequest)}
 	if e.files == nil && c.Dir != "" {
@@ -194,6 +207,7 @@ func newEngine(c Config) *Engine {
 	if e.deliver {
 		o := c.Outbox
 		o.Reader, o.Ingest, o.Clock = c.Reader, c.Ingest, c.Clock
+		o.Service = e.service
 		if o.Logger == nil {
 			o.Logger = e.log
 		}
@@ -489,9 +503,10 @@ func (e *Engine) addCommand(w *window, cmd *command, now core.Time) {
 		w.last = *cmd
 		return
 	}
+	before := w.last.props
 	w.last = cmd.clone()
 	if w.rule.Kind == KindProperty {
-		w.previous = w.current
+		w.previous, w.before = w.current, before
 		w.current = applyProperty(w.current, w.last.props)
 	}
 }

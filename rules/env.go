@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -37,11 +38,12 @@ type entityObject struct {
 	Name         string            `expr:"name"`
 	Label        string            `expr:"label"`
 	DisplayName  string            `expr:"displayName"`
-	ID           int               `expr:"id"`
+	ID           string            `expr:"id"` // the name: entities have no other
 	Enabled      bool              `expr:"enabled"`
 	Interpolate  string            `expr:"interpolate"`
 	TimeZone     string            `expr:"timeZone"`
 	CreationTime time.Time         `expr:"creationTime"`
+	LastInsert   any               `expr:"lastInsertTime"` // time.Time; nil = it has no samples
 	Tags         map[string]string `expr:"tags"`
 }
 
@@ -64,12 +66,13 @@ type metricObject struct {
 	RetentionDays       int               `expr:"retentionDays"`
 	SeriesRetentionDays int               `expr:"seriesRetentionDays"`
 	CreatedDate         time.Time         `expr:"createdDate"`
+	LastInsert          any               `expr:"lastInsertDate"` // time.Time; nil = it has no samples
 	Tags                map[string]string `expr:"tags"`
 }
 
-func newEntityObject(e core.Entity) *entityObject {
-	o := &entityObject{Name: e.Name, Label: e.Label, DisplayName: e.Label, Enabled: e.Enabled, Interpolate: e.Interpolate, TimeZone: e.TimeZone,
-		CreationTime: e.Created.Std(), Tags: e.Tags}
+func (ev *evaluation) newEntityObject(e core.Entity) *entityObject {
+	o := &entityObject{Name: e.Name, ID: e.Name, Label: e.Label, DisplayName: e.Label, Enabled: e.Enabled, Interpolate: e.Interpolate, TimeZone: e.TimeZone,
+		CreationTime: e.Created.Std(), LastInsert: ev.lastInsertOfEntity(e.Name), Tags: e.Tags}
 	if o.Label == "" {
 		o.DisplayName = e.Name
 	}
@@ -84,7 +87,7 @@ func (ev *evaluation) entityObject(name string) *entityObject {
 	if !ok {
 		e = core.NewEntity(name, ev.now)
 	}
-	return newEntityObject(e)
+	return ev.newEntityObject(e)
 }
 
 func (ev *evaluation) metricObject(name string) *metricObject {
@@ -96,7 +99,8 @@ func (ev *evaluation) metricObject(name string) *metricObject {
 	}
 	o := &metricObject{Name: m.Name, Label: m.Label, Description: m.Description, DataType: string(m.DataType), Interpolate: m.Interpolate, Units: m.Units,
 		TimeZone: m.TimeZone, Enabled: m.Enabled, Persistent: m.Persistent, Versioned: m.Versioned, Filter: m.Filter, InvalidAction: string(m.InvalidAction),
-		RetentionDays: m.RetentionDays, SeriesRetentionDays: m.SeriesRetentionDays, CreatedDate: m.Created.Std(), Tags: m.Tags}
+		RetentionDays: m.RetentionDays, SeriesRetentionDays: m.SeriesRetentionDays, CreatedDate: m.Created.Std(), LastInsert: ev.lastInsertOfMetric(m.Name),
+		Tags: m.Tags}
 	if m.MinValue != nil {
 		o.MinValue = *m.MinValue
 	}
@@ -107,6 +111,50 @@ func (ev *evaluation) metricObject(name string) *metricObject {
 		o.Tags = map[string]string{}
 	}
 	return o
+}
+
+// lastInsertOfEntity is the time of the newest sample of an entity, nil when there is none. It is looked up for rules that ask for it.
+func (ev *evaluation) lastInsertOfEntity(name string) any {
+	if ev.compiled == nil || !ev.compiled.asksInserts || ev.host == nil || ev.host.metadata == nil {
+		return nil
+	}
+	for e, err := range ev.host.metadata.Entities(ev.host.ctx, core.MetaQuery{Name: name}) {
+		if err == nil && e.Inserted {
+			return e.Last.Std().In(ev.zone())
+		}
+	}
+	return nil
+}
+
+// lastInsertOfMetric is the same of a metric.
+func (ev *evaluation) lastInsertOfMetric(name string) any {
+	if ev.compiled == nil || !ev.compiled.asksInserts || ev.host == nil || ev.host.metadata == nil {
+		return nil
+	}
+	for m, err := range ev.host.metadata.Metrics(ev.host.ctx, core.MetaQuery{Name: name}) {
+		if err == nil && m.Inserted {
+			return m.Last.Std().In(ev.zone())
+		}
+	}
+	return nil
+}
+
+// entityByLabel is the first entity, by name, that has a label in any case.
+func (ev *evaluation) entityByLabel(label string) (found core.Entity, ok bool, err error) {
+	if ev.host == nil || ev.host.metadata == nil {
+		return found, false, errNoReader
+	}
+	ctx, cancel := context.WithTimeout(ev.host.ctx, maxReadTime)
+	defer cancel()
+	for e, err := range ev.host.metadata.Entities(ctx, core.MetaQuery{}) {
+		if err != nil {
+			return found, false, err
+		}
+		if e.Label != "" && strings.EqualFold(e.Label, label) && (!ok || e.Name < found.Name) {
+			found, ok = *e.Entity, true
+		}
+	}
+	return found, ok, nil
 }
 
 func (ev *evaluation) catalogEntity(name string) (core.Entity, bool) {

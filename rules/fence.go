@@ -189,7 +189,7 @@ func (f *fence) concat(lists [][]any) ([]any, error) {
 type patcher struct {
 	variables map[string]bool // names that are computed on first use
 	shadowed  map[string]bool // loop variables and parameters: never patched
-	used      map[string]bool // identifiers seen
+	used      map[string]bool // identifiers seen, and fields after a dot
 	functions map[string]bool // that may be called; nil = the compiler checks
 	err       error
 	errAt     ast.Node
@@ -242,6 +242,9 @@ func (p *patcher) identifier(n *ast.Node, id *ast.IdentifierNode) {
 }
 
 func (p *patcher) member(n *ast.Node, m *ast.MemberNode) {
+	if field, ok := m.Property.(*ast.StringNode); ok {
+		p.used["."+field.Value] = true
+	}
 	switch inner := m.Node.(type) {
 	case *ast.IdentifierNode:
 		if hidden, ok := objects[inner.Value]; ok && !p.shadowed[inner.Value] {

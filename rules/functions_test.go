@@ -50,6 +50,11 @@ func TestFunctions(t *testing.T) {
 		`getEntity("nobody") == nil`, `db_last("other") == 5`, `db_statistic("avg", "1 hour", "other") == 4`, `db_statistic("max", "1 hour", "other", "nobody") != 1`,
 		`getEntityCount("other", "now - 1*hour", "now", "") == 1`, `property("conf::size") == "9"`, `db_message_count("1 hour", "audit", "") == 2`,
 		`db_message_last("1 hour", "audit", "").message == "two"`, `elapsed_minutes(last_open().command_time) > 60`, `!rule_open("r")`, `rule_window("none") == nil`,
+		`db_statistic("min_value_time", "1 hour", "other") == 1715673599900`, `db_statistic("Max_Value_Time", "1 hour", "other") == 1715673600000`,
+		`db_message_count("1 hour", "audit", "", nil, "boiler", "message = 'one'") == 1`,
+		`entity.lastInsertTime == command_time && metric.lastInsertDate == command_time`, `getEntity("boiler").lastInsertTime == command_time`,
+		`getEntity("MAIN boiler", true).name == "boiler"`, `getEntity("boiler", true) == nil && getEntity("boiler", false).id == "boiler"`,
+		`len(property_compare_except(["a"], ["b"], false)) + len(property_compare_except(["a"], false)) + len(property_compare(false)) == 0`,
 	} {
 		w := newWorld(t, rulestest.NewSandbox(start-100), "kind: collection\nname: names\nitems: [x, y]\n---\n"+ruleWith(condition)+"window: {count: 3}\n")
 		w.insert(`entity e:boiler l:"Main boiler" t:site=north`, "series e:boiler m:other=3", "property e:boiler t:conf v:size=9", `message e:boiler t:type=audit m:one`)

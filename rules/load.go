@@ -501,16 +501,19 @@ func readEndpointParams(n node) []EndpointParam {
 	return out
 }
 
-// presets are the well-known targets: where they are, and what they want as a body. The texts are parameters that a rule fills.
+// presets are the well-known targets: where they are, and what they want as a body. The texts are parameters that a rule fills; those that are optional
+// have no field in the body while they are empty.
 var presets = map[string]struct {
-	url  string
-	body map[string]any
+	url      string
+	body     map[string]any
+	optional []string
 }{
-	"slack": {"https://slack.com/api/chat.postMessage", map[string]any{"channel": Text{Value: "${channels}"}, "text": Text{Value: "${text}"}}},
-	"telegram": {"", map[string]any{"chat_id": Text{Value: "${chat_id}"}, "text": Text{Value: "${text}"},
-		"disable_notification": Text{Value: "${disable_notification}"}}},
-	"discord": {"", map[string]any{"content": Text{Value: "${content}"}}},
-	"event":   {"", nil},
+	"slack": {"https://slack.com/api/chat.postMessage", map[string]any{"channel": Text{Value: "${channels}"}, "text": Text{Value: "${text}"}}, nil},
+	"telegram": {"https://api.telegram.org/bot${token}/sendMessage", map[string]any{"chat_id": Text{Value: "${chat_id}"}, "text": Text{Value: "${text}"},
+		"parse_mode": Text{Value: "${parse_mode}"}, "disable_notification": Text{Value: "${disable_notification}"},
+		"disable_web_page_preview": Text{Value: "${disable_web_page_preview}"}}, []string{"parse_mode", "disable_notification", "disable_web_page_preview"}},
+	"discord": {"", map[string]any{"content": Text{Value: "${content}"}}, nil},
+	"event":   {"", nil, nil},
 }
 
 func readPreset(n node, f map[string]node, e *Endpoint) {
@@ -521,7 +524,7 @@ func readPreset(n node, f map[string]node, e *Endpoint) {
 			e.URL.Value = preset.url
 		}
 		if e.JSON == nil && preset.body != nil {
-			e.JSON = preset.body
+			e.JSON, e.Optional = preset.body, preset.optional
 		}
 		if e.Preset == "slack" && e.ForEach == "" {
 			e.ForEach = "channels"

@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 		"history":        {base + "history: {message: x}\n", "history.triggers is required"},
 		"foreign key": {base + "actions: [{kind: webhook, endpoint: e, headers: {a: b}}]\n---\nkind: endpoint\nname: e\nurl: 'http://b/'\n",
 			"headers belongs to the endpoint"},
-		"preset":      {base + "actions: [{kind: webhook, preset: telegram}]\n", "url is required"},
+		"preset":      {base + "actions: [{kind: webhook, preset: discord}]\n", "url is required"},
 		"no endpoint": {base + "actions: [{kind: webhook, endpoint: chat}]\n", "endpoint \"chat\" does not exist"},
 		"two names":   {base + "---\n" + base, "rule \"r\" is defined twice"},
 		"override":    {base + "overrides: [{name: o, actions: [x], rows: []}]\n", "names the action \"x\""},

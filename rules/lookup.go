@@ -60,18 +60,27 @@ func lookupFunctions() []function {
 		}},
 		{name: "property", types: []any{texts}, call: propertyValue},
 		{name: "property_compare", window: true, types: []any{sig[func() map[string]string](), sig[func(bool) map[string]string]()},
-			call: func(ev *evaluation, _ []any) (any, error) { return ev.propertyChanges(nil, nil), nil }},
-		{name: "property_compare_except", window: true, types: []any{sig[func(any) map[string]string](), sig[func(any, any) map[string]string]()},
+			call: func(ev *evaluation, a []any) (any, error) {
+				previous, current := ev.compared(arg(a, 0))
+				return propertyChanges(previous, current, nil, nil), nil
+			}},
+		{name: "property_compare_except", window: true, types: []any{sig[func(any) map[string]string](), sig[func(any, any) map[string]string](),
+			sig[func(any, any, bool) map[string]string]()},
 			call: func(ev *evaluation, a []any) (any, error) {
 				names, err := textsOf(a[0])
 				if err != nil {
 					return nil, err
 				}
-				var before []string
-				if list, err := textsOf(arg(a, 1)); err == nil {
-					before = list
+				merge, values := arg(a, 2), arg(a, 1)
+				if flag, ok := values.(bool); ok { // names and merge alone
+					merge, values = flag, nil
 				}
-				return ev.propertyChanges(names, before), nil
+				before, err := textsOf(values)
+				if err != nil {
+					return nil, err
+				}
+				previous, current := ev.compared(merge)
+				return propertyChanges(previous, current, names, before), nil
 			}},
 		{name: "entity_tag", types: []any{sig[func(any, string) string]()}, call: func(ev *evaluation, a []any) (any, error) {
 			e, _ := ev.catalogEntity(strings.ToLower(textOf(a[0])))
@@ -88,11 +97,18 @@ func lookupFunctions() []function {
 			}
 			return textOf(a[0]), nil
 		}},
-		{name: "getEntity", types: []any{sig[func(any) any]()}, call: func(ev *evaluation, a []any) (any, error) {
-			if e, ok := ev.catalogEntity(strings.ToLower(textOf(a[0]))); ok {
-				return newEntityObject(e), nil
+		{name: "getEntity", types: []any{sig[func(any) any](), sig[func(any, bool) any]()}, call: func(ev *evaluation, a []any) (any, error) {
+			e, ok := ev.catalogEntity(strings.ToLower(textOf(a[0])))
+			if arg(a, 1) == true {
+				var err error
+				if e, ok, err = ev.entityByLabel(textOf(a[0])); err != nil {
+					return nil, err
+				}
 			}
-			return nil, nil
+			if !ok {
+				return nil, nil
+			}
+			return ev.newEntityObject(e), nil
 		}},
 		{name: "getEntities", types: []any{sig[func(string, string, string, string) []string]()}, call: func(ev *evaluation, a []any) (any, error) {
 			return entitiesOf(ev, a)
@@ -216,6 +232,10 @@ func storedStatistic(name string, s span) (any, error) {
 		return at(s.values, 0, true) - at(s.values, 0, false), nil
 	case name == "counter":
 		return calc.CounterIncrease(at(s.values, 0, false), s.values), nil
+	case name == "min_value_time":
+		return timeOfExtreme(s, -1), nil
+	case name == "max_value_time":
+		return timeOfExtreme(s, 1), nil
 	case strings.HasPrefix(name, "percentile"):
 		f, err := calc.ParseFunction(name)
 		return (&calc.Sorter{}).Percentile(s.values, f.P), err
@@ -225,6 +245,14 @@ func storedStatistic(name string, s span) (any, error) {
 		return v, nil
 	}
 	return nil, fmt.Errorf("unknown statistic %q", name)
+}
+
+// timeOfExtreme is when the smallest (side < 0) or largest value first occurred, in Unix milliseconds; NaN without one.
+func timeOfExtreme(s span, side float64) float64 {
+	if i := slices.Index(s.values, extreme(s.values, side)); i >= 0 {
+		return float64(s.times[i])
+	}
+	return math.NaN()
 }
 
 // dbBaseline is the mean of a statistic over the same window in earlier periods.
@@ -370,19 +398,28 @@ func keysMatch(key, patterns core.Tags) bool {
 	return true
 }
 
-// propertyChanges are the tags that differ between the previous record and the current one, except names and previous values that match a pattern.
-func (ev *evaluation) propertyChanges(names, before []string) map[string]string {
+// compared are the previous and the current record of a property rule: merged from all updates, or as the last two updates alone have them when merge is
+// false.
+func (ev *evaluation) compared(merge any) (previous, current core.Tags) {
+	if merge == false {
+		return ev.win.before, ev.win.last.props
+	}
+	return ev.win.previous, ev.win.current
+}
+
+// propertyChanges are the tags that differ between two records, except names and previous values that match a pattern.
+func propertyChanges(previous, current core.Tags, names, before []string) map[string]string {
 	out := map[string]string{}
 	add := func(name, old, current string) {
 		if old != current && !matchesAny(name, names) && !matchesAny(old, before) {
 			out[name] = changeText(old, current)
 		}
 	}
-	for _, t := range ev.win.previous {
-		add(t.Name, t.Value, ev.win.current.Value(t.Name))
+	for _, t := range previous {
+		add(t.Name, t.Value, current.Value(t.Name))
 	}
-	for _, t := range ev.win.current {
-		if _, ok := ev.win.previous.Get(t.Name); !ok {
+	for _, t := range current {
+		if _, ok := previous.Get(t.Name); !ok {
 			add(t.Name, "", t.Value)
 		}
 	}
@@ -450,21 +487,6 @@ func lookupTable(ev *evaluation, a []any) (any, error) {
 	return v, nil
 }
 
-// lastOpen is the last recorded OPEN or REPEAT of this window.
-func lastOpen(ev *evaluation, _ []any) (any, error) {
-	row := ev.win.recorded
-	if row == nil {
-		epoch := time.UnixMilli(0).UTC()
-		return map[string]any{"rule": "", "metric": "", "entity": "", "tags": map[string]string{}, "message": "", "value": math.NaN(),
-			"open_value": math.NaN(), "status": "", "condition": "", "severity": core.Undefined.String(), "window": "", "rule_filter": "", "repeat_count": 0,
-			"alert_message": "", "alert_open_time": int64(0), "alert_open_datetime": dates.FormatISO(0), "command_time": epoch, "open_time": epoch}, nil
-	}
-	return map[string]any{"rule": row.Rule, "metric": row.Metric, "entity": row.Entity, "tags": mapOf(row.Tags), "message": ev.win.last.text,
-		"value": row.Value, "open_value": ev.win.openValue, "status": string(row.Type), "condition": row.Condition, "severity": row.Severity.String(),
-		"window": row.Window, "rule_filter": row.Filter, "repeat_count": row.RepeatCount, "alert_message": row.Text, "alert_open_time": int64(row.OpenTime),
-		"alert_open_datetime": dates.FormatISO(row.OpenTime), "command_time": row.Time.Std().In(ev.zone()), "open_time": row.OpenTime.Std().In(ev.zone())}, nil
-}
-
 // otherWindow finds the first window, by key, of another rule (or another window of this one). Entity: absent = current, empty = any.
 func (ev *evaluation) otherWindow(a []any, openOnly bool) (*window, error) {
 	if ev.host == nil {
@@ -477,7 +499,7 @@ func (ev *evaluation) otherWindow(a []any, openOnly bool) (*window, error) {
 	var match *filter.Expr
 	if text := textOf(arg(a, 2)); text != "" {
 		var err error
-		if match, err = filter.Compile(filter.Messages, text); err != nil {
+		if match, err = filter.Compile(filter.Windows, text); err != nil {
 			return nil, err
 		}
 	}
@@ -488,7 +510,7 @@ func (ev *evaluation) otherWindow(a []any, openOnly bool) (*window, error) {
 			continue
 		}
 		if match != nil {
-			ok, err := match.Match(filter.MessageEnv{Message: &core.Message{Entity: w.entity, Text: w.last.text, Tags: w.tags, Severity: w.severity}})
+			ok, err := match.Match(&filter.WindowEnv{Entity: w.entity, Message: w.last.text, Status: w.status, Severity: w.severity, Tags: w.tags})
 			if err != nil {
 				return nil, err
 			}

@@ -100,7 +100,7 @@ func newWorld(t testing.TB, box *rulestest.Sandbox, text string) *world {
 }
 
 func (w *world) config() rules.Config {
-	c := rules.Config{Log: w.box, Ingest: w.box, Reader: w.box, Catalog: w.box, Clock: w.box.Now, Files: w.files, NoDelivery: true}
+	c := rules.Config{Log: w.box, Ingest: w.box, Reader: w.box, Catalog: w.box, Metadata: w.box, Clock: w.box.Now, Files: w.files, NoDelivery: true}
 	if w.apart {
 		c.Ingest = apart{w.box}
 	}

@@ -183,7 +183,8 @@ type Endpoint struct {
 	URL         Text
 	Headers     []Param
 	ContentType string
-	JSON        any // tree of map[string]any, []any, Text leaves and plain scalars
+	JSON        any      // tree of map[string]any, []any, Text leaves and plain scalars
+	Optional    []string // keys of JSON that are left out while they are empty
 	Form        []Param
 	Body        Text
 	ForEach     string

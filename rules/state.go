@@ -291,7 +291,7 @@ func (e *Engine) historyRow(w *window, on Triggers) *core.AlertRow {
 	ev.historyText = row.Text
 	w.recordedAt = ev.now
 	if on != OnCancel {
-		w.recorded = row
+		w.recorded = ev.record(w, row)
 	}
 	return row
 }

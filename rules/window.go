@@ -38,7 +38,8 @@ type window struct {
 	last        command
 	current     core.Tags // property rules: all tags known, and what they were before the last command
 	previous    core.Tags
-	recorded    *core.AlertRow // last history row of type OPEN or REPEAT, for last_open()
+	before      core.Tags      // property rules: what the command before the last one held
+	recorded    *historyRecord // last history row of type OPEN or REPEAT, for last_open()
 	recordedAt  core.Time
 	unconfirmed bool   // opened in a replay, where the log knows no such event
 	fresh       bool   // last opened or closed by what the log does not know yet

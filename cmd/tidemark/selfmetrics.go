@@ -274,10 +274,10 @@ func processValues(v *values) {
 	v.count("jvm_committed_virtual_memory_size", total)
 	collector := core.Tag{Name: "collector", Value: "go"}
 	v.list = append(v.list, selfmetrics.Value{Name: "gc_invocations_per_minute", Tags: core.Tags{collector}, Kind: selfmetrics.PerMinute, N: float64(samples[3].Value.Uint64())},
-		selfmetrics.Value{Name: "gc_time_percent", Tags: core.Tags{collector}, Kind: selfmetrics.PerSecond, N: samples[4].Value.Float64() * 100 / float64(runtime.NumCPU())})
+		selfmetrics.Value{Name: "gc_time_percent", Tags: core.Tags{collector}, Kind: selfmetrics.Percent, N: samples[4].Value.Float64() * 100 / float64(runtime.NumCPU())})
 	v.count("goroutines", float64(samples[5].Value.Uint64()))
 	if busy := selfmetrics.ProcessorTime(); busy > 0 {
-		v.list = append(v.list, selfmetrics.Value{Name: "jvm_process_cpu_load", Kind: selfmetrics.PerSecond, N: busy.Seconds() * 100 / float64(runtime.NumCPU())})
+		v.list = append(v.list, selfmetrics.Value{Name: "jvm_process_cpu_load", Kind: selfmetrics.Percent, N: busy.Seconds() * 100 / float64(runtime.NumCPU())})
 	}
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {

@@ -115,7 +115,7 @@ func serve(ctx context.Context, c Config) (err error) {
 	defer closeLast(host.Close)
 
 	engine, err := openEngine(ctx, c, rules.Config{ // 5. follows the log
-		Log: db, Ingest: pipe, Reader: db, Catalog: db, Renderer: wasm.Renderers{Host: host}, Clock: clock, Server: serverURL(c, listener), Logger: log})
+		Log: db, Ingest: pipe, Reader: db, Catalog: db, Metadata: db, Renderer: wasm.Renderers{Host: host}, Clock: clock, Server: serverURL(c, listener), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func begin(c Config, log *slog.Logger) (*calendars, net.Listener, *networkDoors,
 // openEngine opens the rule engine with its settings. Faults in files are told; the rules without faults run.
 func openEngine(ctx context.Context, c Config, r rules.Config) (*rules.Engine, error) {
 	r.Dir, r.Zone, r.Wait = filepath.Join(c.Dir, "rules"), c.Zone, c.RulesWait
-	r.MaxWindows, r.MaxSamples = int(c.Windows), int(c.Samples)
+	r.MaxWindows, r.MaxSamples, r.Service = int(c.Windows), int(c.Samples), c.SelfEntity
 	r.Outbox = outbox.Options{Secrets: secretSource(c.Dir), Backoff: c.Backoff}
 	engine, err := rules.Open(ctx, r)
 	if err != nil {

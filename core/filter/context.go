@@ -20,6 +20,7 @@ const (
 	Rows                      // row filter of CSV parsers
 	RawSamples                // sampleFilter of series queries
 	Versions                  // versionFilter of series queries
+	Windows                   // windows of rules, as functions of other rules look them up
 )
 
 // Env gives an expression the values of one record.
@@ -75,6 +76,9 @@ func (c Context) fieldOf(word string) (field, bool) {
 	case Versions:
 		return pick(word, field{"value", otherField}, field{"version_status", textField}, field{"version_source", textField},
 			field{"version_time", otherField})
+	case Windows:
+		return pick(word, field{"message", textField}, field{"status", textField}, field{"entity", textField}, field{"severity", otherField},
+			field{"tags", otherField})
 	}
 	return field{}, false
 }
@@ -129,7 +133,7 @@ func (c Context) subject() string {
 	switch c {
 	case Entities:
 		return "name"
-	case Messages, Samples:
+	case Messages, Samples, Windows:
 		return "entity"
 	}
 	return ""
@@ -273,6 +277,35 @@ func (e MessageEnv) Lookup(name string) Value {
 
 // Tag implements Env.
 func (e MessageEnv) Tag(name string) string { return e.Tags.Value(name) }
+
+// WindowEnv is the Env of a window of a rule: its status, its grouping tags, and the message of its last command.
+type WindowEnv struct {
+	Entity   string
+	Message  string
+	Status   core.Status
+	Severity core.Severity
+	Tags     core.Tags
+}
+
+// Lookup implements Env.
+func (e *WindowEnv) Lookup(name string) Value {
+	switch name {
+	case "entity":
+		return Text(e.Entity)
+	case "message":
+		return Text(e.Message)
+	case "status":
+		return Text(string(e.Status))
+	case "severity":
+		return Severity(e.Severity)
+	case "tags":
+		return MapOf(TagMap(e.Tags))
+	}
+	return Null
+}
+
+// Tag implements Env.
+func (e *WindowEnv) Tag(name string) string { return e.Tags.Value(name) }
 
 // PropertyEnv is the Env of a property record: its key, and those of its tags that the reader of the record sees.
 type PropertyEnv struct{ Key, Tags core.Tags }

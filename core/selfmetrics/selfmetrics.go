@@ -22,6 +22,7 @@ const (
 	Gauge     Kind = iota // as it is now
 	PerSecond             // a running total; shown as its growth in the round, a second
 	PerMinute             // the same, a minute
+	Percent               // the same as PerSecond of hundredths of seconds at work, which never exceeds 100
 )
 
 // Value is one measurement as the server takes it.
@@ -60,7 +61,7 @@ type Recorder struct {
 	mu     sync.Mutex // guards what follows
 	last   core.Time
 	totals map[string]float64 // of the last round, by key
-	round  []Reading
+	round  []Reading          // nil = no whole interval is over
 }
 
 // New returns a recorder. The first round is one interval after the start of Run.
@@ -78,7 +79,7 @@ func New(o Options) *Recorder {
 func (r *Recorder) Run(ctx context.Context) error {
 	ticker := time.NewTicker(r.opts.Interval)
 	defer ticker.Stop()
-	r.Take() // the totals that the first round counts from
+	r.begin()
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,7 +92,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// Readings returns the last round, sorted by flat name; a round is taken when there is none yet.
+// Readings returns the last round, sorted by flat name. Before the first one it takes the values as they are, with rates over the time since the start of Run.
 func (r *Recorder) Readings() []Reading {
 	r.mu.Lock()
 	round := r.round
@@ -99,7 +100,28 @@ func (r *Recorder) Readings() []Reading {
 	if round != nil {
 		return round
 	}
-	return r.Take().Readings
+	values := r.opts.Collect()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readings(values, r.opts.Now())
+}
+
+// begin takes the totals that the first round counts from.
+func (r *Recorder) begin() {
+	values := r.opts.Collect()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(values, r.opts.Now())
+}
+
+// count keeps the totals of values; it is called with mu held.
+func (r *Recorder) count(values []Value, now core.Time) {
+	for _, v := range values {
+		if v.Kind != Gauge {
+			r.totals[Flat(v.Name, v.Tags)] = v.N
+		}
+	}
+	r.last = now
 }
 
 // Round is the values of one instant.
@@ -114,27 +136,34 @@ func (r *Recorder) Take() Round {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.opts.Now()
+	r.round = r.readings(values, now)
+	r.count(values, now)
+	return Round{now, r.round}
+}
+
+// readings are values with the growth of their totals since the last count; it is called with mu held.
+func (r *Recorder) readings(values []Value, now core.Time) []Reading {
 	seconds := float64(now-r.last) / 1000
 	readings := make([]Reading, 0, len(values))
 	for _, v := range values {
 		reading := Reading{v.Name, v.Tags, v.N, v.Whole}
 		if v.Kind != Gauge {
-			key := Flat(v.Name, v.Tags)
-			grown := v.N - r.totals[key]
-			r.totals[key] = v.N
+			grown := v.N - r.totals[Flat(v.Name, v.Tags)]
 			reading.N, reading.Whole = 0, false
 			if seconds > 0 && grown > 0 {
 				reading.N = grown / seconds
 			}
-			if v.Kind == PerMinute {
+			switch v.Kind {
+			case PerMinute:
 				reading.N *= 60
+			case Percent: // the clocks of processors advance in steps, which a short time may meet two of
+				reading.N = min(reading.N, 100)
 			}
 		}
 		readings = append(readings, reading)
 	}
 	slices.SortFunc(readings, func(a, b Reading) int { return cmp.Compare(Flat(a.Name, a.Tags), Flat(b.Name, b.Tags)) })
-	r.last, r.round = now, readings
-	return Round{now, readings}
+	return readings
 }
 
 // publish stores a round and writes its file.

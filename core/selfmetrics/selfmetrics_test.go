@@ -102,6 +102,43 @@ func TestPerMinute(t *testing.T) {
 	}
 }
 
+// What was counted before Run started took longer than the time since: it is no part of any rate.
+func TestReadingsBeforeTheFirstRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := New(Options{Now: func() core.Time { return core.TimeOf(time.Now()) }, Collect: func() []Value {
+			since := time.Since(began).Seconds()
+			return []Value{{Name: "busy_percent", Kind: Percent, N: 60_000 + 50*since}, {Name: "runs_per_minute", Kind: PerMinute, N: 4000 + 2*since},
+				{Name: "step_percent", Kind: Percent, N: 150 * since}}
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		synctest.Wait()
+		check := func(when string, want ...float64) {
+			t.Helper()
+			var got []float64
+			for _, reading := range r.Readings() {
+				got = append(got, reading.N)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got): %s", when, diff)
+			}
+		}
+		check("at once", 0, 0, 0)
+		time.Sleep(3 * time.Second)
+		check("after 3 s", 50, 120, 100)
+		time.Sleep(time.Second)
+		check("after 4 s: asking moves no interval", 50, 120, 100)
+		time.Sleep(12 * time.Second)
+		check("the first round", 50, 120, 100)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestForms(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -17,12 +18,30 @@ type Notification struct {
 	Endpoint string    `json:"endpoint,omitempty"`
 	Entity   string    `json:"entity,omitempty"`
 	Created  core.Time `json:"created"`
+	Lane     string    `json:"lane,omitempty"` // notifications of one lane are delivered in their order; "" = in no order
+	Order    Order     `json:"order,omitzero"`
 	Flag     string    `json:"flag,omitempty"` // what went wrong while it was rendered
 	Request  Request   `json:"request"`
 
 	Attempts int       `json:"attempts,omitempty"` // made so far
 	Next     core.Time `json:"next,omitempty"`     // not before
 	Error    string    `json:"error,omitempty"`    // of the last attempt
+}
+
+// Order says when a notification was made: at which place in the log, at which tick, and as which event of that point.
+type Order struct {
+	Position core.Position `json:"position"`
+	Tick     core.Time     `json:"tick"`
+	Event    int           `json:"event"`
+}
+
+func (o Order) compare(p Order) int {
+	return cmp.Or(cmp.Compare(o.Position, p.Position), cmp.Compare(o.Tick, p.Tick), cmp.Compare(o.Event, p.Event))
+}
+
+// attributes tell the log which notification is meant.
+func (n *Notification) attributes() []any {
+	return []any{"id", n.ID, "rule", n.Rule, "action", n.Action, "endpoint", n.Endpoint, "target", hostOf(n.Request.URL)}
 }
 
 // Request is what an attempt sends.

@@ -2,14 +2,15 @@
 //
 // Notifications are documents of kind DocOutbox. Whoever makes one writes it together with what it tells of, in one batch, and hands it to Notify when
 // that batch is in the log; Run also reads those that an earlier process left. A delivered notification is deleted, one that failed for good becomes a
-// document of kind DocDeadLetter with the reason. Requests follow Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature).
+// document of kind DocDeadLetter with the reason. Those of one lane go one after the other, in the order in which they were made. Requests follow
+// Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature).
 package outbox
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,8 +37,7 @@ type Options struct {
 	Backoff   []time.Duration
 	PerTarget int               // requests to one host at a time; 0 = 2
 	AtOnce    int               // requests at a time; 0 = 16
-	Results   bool              // store a message of type notification for every attempt
-	Service   string            // entity of those messages; "" = tidemark
+	Service   string            // entity of the messages that say what became of notifications; "" = tidemark
 	Transport http.RoundTripper // for tests; nil = the network, with the checks of dial.go
 }
 
@@ -64,46 +64,16 @@ type Outbox struct {
 	mu struct {
 		sync.Mutex // never held across I/O
 		queue      queue
-		known      map[string]bool // ids in the queue or in flight
-		flying     map[string]int  // requests by host
-		total      int
-		paused     map[string]core.Time // hosts that asked for a pause
-		disabled   map[string]bool      // addresses that answered 410
+		early      []Notification  // those that came before Run knew what an earlier process left, which goes first
+		running    bool            // Run knows
+		known      map[string]bool // ids that are early, in the queue or in flight
+		total      int             // requests in flight
+		disabled   map[string]bool // addresses that answered 410
 		counts     counts
 	}
 }
 
 type counts struct{ delivered, failed, dead uint64 }
-
-// item is a notification that waits for its time.
-type item struct {
-	n     Notification
-	done  bool // delivered, but its document could not be deleted yet
-	order uint64
-}
-
-// queue is a heap by time, then by arrival.
-type queue struct {
-	items []*item
-	next  uint64
-}
-
-func (q *queue) Len() int { return len(q.items) }
-func (q *queue) Less(i, j int) bool {
-	a, b := q.items[i], q.items[j]
-	return cmp.Or(cmp.Compare(a.n.Next, b.n.Next), cmp.Compare(a.order, b.order)) < 0
-}
-func (q *queue) Swap(i, j int) { q.items[i], q.items[j] = q.items[j], q.items[i] }
-
-// Push and Pop implement heap.Interface.
-func (q *queue) Push(x any) { q.items = append(q.items, x.(*item)) }
-func (q *queue) Pop() any {
-	last := len(q.items) - 1
-	it := q.items[last]
-	q.items[last] = nil
-	q.items = q.items[:last]
-	return it
-}
 
 // New returns an outbox that Run will serve.
 func New(o Options) *Outbox {
@@ -112,7 +82,8 @@ func New(o Options) *Outbox {
 	if o.Transport == nil {
 		b.plain, b.loose = newTransport(verified), newTransport(unverified)
 	}
-	b.mu.known, b.mu.flying, b.mu.paused, b.mu.disabled = map[string]bool{}, map[string]int{}, map[string]core.Time{}, map[string]bool{}
+	b.mu.known, b.mu.disabled = map[string]bool{}, map[string]bool{}
+	b.mu.queue = queue{hosts: map[string]*host{}, lanes: map[string]*lane{}, ready: hostHeap{perTarget: o.PerTarget}}
 	return b
 }
 
@@ -120,20 +91,18 @@ func New(o Options) *Outbox {
 func (b *Outbox) Notify(list []Notification) {
 	b.mu.Lock()
 	for _, n := range list {
-		if !b.mu.known[n.ID] {
-			b.mu.known[n.ID] = true
-			b.push(&item{n: n})
+		switch {
+		case b.mu.known[n.ID]:
+			continue
+		case b.mu.running:
+			b.mu.queue.add(&item{n: n})
+		default:
+			b.mu.early = append(b.mu.early, n)
 		}
+		b.mu.known[n.ID] = true
 	}
 	b.mu.Unlock()
 	b.nudge()
-}
-
-// push is called with mu held.
-func (b *Outbox) push(it *item) {
-	b.mu.queue.next++
-	it.order = b.mu.queue.next
-	heap.Push(&b.mu.queue, it)
 }
 
 func (b *Outbox) nudge() {
@@ -186,7 +155,6 @@ func (b *Outbox) readPending(ctx context.Context) error {
 		}
 		list = append(list, n)
 	}
-	slices.SortStableFunc(list, func(a, b Notification) int { return cmp.Compare(a.Created, b.Created) })
 	for d, err := range b.o.Reader.Documents(ctx, core.DocumentQuery{Kind: core.DocDeadLetter}) {
 		if err != nil {
 			return err
@@ -198,10 +166,24 @@ func (b *Outbox) readPending(ctx context.Context) error {
 		}
 	}
 	b.Notify(list)
+	b.begin()
 	return nil
 }
 
-// take removes the first notification that is due and whose host is free. nil when there is none.
+// begin queues what there is in the order in which it was made.
+func (b *Outbox) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	slices.SortStableFunc(b.mu.early, func(a, b Notification) int {
+		return cmp.Or(a.Order.compare(b.Order), cmp.Compare(a.Created, b.Created))
+	})
+	for _, n := range b.mu.early {
+		b.mu.queue.add(&item{n: n})
+	}
+	b.mu.early, b.mu.running = nil, true
+}
+
+// take removes the first notification that is due, whose host is free and whose predecessors have come to their end. nil when there is none.
 func (b *Outbox) take() *item {
 	now := b.o.Clock()
 	b.mu.Lock()
@@ -209,24 +191,11 @@ func (b *Outbox) take() *item {
 	if b.mu.total >= b.o.AtOnce {
 		return nil
 	}
-	var busy []*item
-	defer func() {
-		for _, it := range busy {
-			heap.Push(&b.mu.queue, it)
-		}
-	}()
-	for b.mu.queue.Len() > 0 && b.mu.queue.items[0].n.Next <= now {
-		it := heap.Pop(&b.mu.queue).(*item)
-		host := hostOf(it.n.Request.URL)
-		if b.mu.flying[host] >= b.o.PerTarget || b.mu.paused[host] > now {
-			busy = append(busy, it)
-			continue
-		}
-		b.mu.flying[host]++
+	it := b.mu.queue.take(now)
+	if it != nil {
 		b.mu.total++
-		return it
 	}
-	return nil
+	return it
 }
 
 // untilNext is how long nothing becomes due.
@@ -235,14 +204,11 @@ func (b *Outbox) untilNext() time.Duration {
 	now := b.o.Clock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wait := idle
-	for _, it := range b.mu.queue.items {
-		due := max(it.n.Next, b.mu.paused[hostOf(it.n.Request.URL)])
-		if due > now { // what is due already waits for a place, and finishing requests wake the loop
-			wait = min(wait, time.Duration(due-now)*time.Millisecond)
-		}
+	if b.mu.queue.ready.Len() == 0 || b.mu.total >= b.o.AtOnce { // finishing requests wake the loop
+		return idle
 	}
-	return wait
+	due := b.mu.queue.ready.hosts[0].due()
+	return min(idle, time.Duration(max(due-now, 0))*time.Millisecond)
 }
 
 // attempt sends one notification and settles what becomes of it.
@@ -252,12 +218,10 @@ func (b *Outbox) attempt(ctx context.Context, it *item) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.mu.total--
-		if b.mu.flying[host]--; b.mu.flying[host] == 0 {
-			delete(b.mu.flying, host)
-		}
+		b.mu.queue.landed(host)
 	}()
-	if it.done {
-		b.settle(ctx, it, nil)
+	if it.settled != nil {
+		b.settle(ctx, it)
 		return
 	}
 	b.mu.Lock()
@@ -273,12 +237,10 @@ func (b *Outbox) attempt(ctx context.Context, it *item) {
 		return
 	}
 	it.n.Attempts++
-	b.report(ctx, it.n, answer, err)
 	switch {
 	case err == nil:
-		it.done = true
 		b.count(func(c *counts) { c.delivered++ })
-		b.settle(ctx, it, nil)
+		b.end(ctx, it, b.result(it.n, answer.status, nil))
 	case answer.status == http.StatusGone:
 		b.disable(ctx, it)
 	default:
@@ -293,25 +255,32 @@ func (b *Outbox) count(f func(*counts)) {
 	f(&b.mu.counts)
 }
 
-// settle deletes the document of a delivered notification, together with extra changes. While the log refuses, it is tried again every minute.
-func (b *Outbox) settle(ctx context.Context, it *item, extra []core.DocChange) {
-	changes := append(extra, core.DocChange{Kind: core.DocOutbox, Key: it.n.ID, Op: core.DocDelete})
-	if err := b.write(ctx, changes); err != nil {
+// end deletes the document of a notification, together with extra changes, and stores the result.
+func (b *Outbox) end(ctx context.Context, it *item, result core.Message, extra ...core.DocChange) {
+	it.result = result
+	it.settled = append(extra, core.DocChange{Kind: core.DocOutbox, Key: it.n.ID, Op: core.DocDelete})
+	b.settle(ctx, it)
+}
+
+// settle writes the end of a notification and lets the next of its lane go. While the log refuses, it is tried again every minute: the next must not go
+// before, or after a restart it would be overtaken.
+func (b *Outbox) settle(ctx context.Context, it *item) {
+	if err := b.write(ctx, it.settled, it.result); err != nil {
 		b.o.Logger.Warn("outbox: notification is settled, but not deleted", "id", it.n.ID, "error", err)
-		it.done = true
 		b.requeue(it, b.o.Clock()+core.Time(time.Minute.Milliseconds()))
 		return
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	delete(b.mu.known, it.n.ID)
-	b.mu.Unlock()
+	b.mu.queue.release(it.n.Lane)
 }
 
 func (b *Outbox) requeue(it *item, next core.Time) {
 	it.n.Next = next
 	b.mu.Lock()
-	b.push(it)
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	b.mu.queue.wait(it)
 }
 
 // retry schedules the next attempt, or gives up.
@@ -324,18 +293,23 @@ func (b *Outbox) retry(ctx context.Context, it *item, a answer, err error) {
 		b.bury(ctx, it, fmt.Sprintf("attempt %d: %v", it.n.Attempts, err))
 		return
 	}
+	var told []core.Message
+	if it.n.Attempts == 1 { // the others would tell the same again: the end of it is told by bury or by a delivery
+		b.o.Logger.Error("outbox: attempt failed, it will be repeated", append(it.n.attributes(), "reason", err)...)
+		told = append(told, b.result(it.n, a.status, err))
+	}
 	wait := b.o.Backoff[min(it.n.Attempts, len(b.o.Backoff))-1]
 	wait = time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) // spread, so that a target that comes back is not hit at once
 	now := b.o.Clock()
 	if a.retryAfter > 0 {
 		wait = max(wait, a.retryAfter)
 		b.mu.Lock()
-		b.mu.paused[hostOf(it.n.Request.URL)] = now + core.Time(a.retryAfter.Milliseconds())
+		b.mu.queue.pause(hostOf(it.n.Request.URL), now+core.Time(a.retryAfter.Milliseconds()))
 		b.mu.Unlock()
 	}
 	it.n.Error = err.Error()
 	it.n.Next = now + core.Time(wait.Milliseconds())
-	if err := b.write(ctx, []core.DocChange{it.n.Document()}); err != nil {
+	if err := b.write(ctx, []core.DocChange{it.n.Document()}, told...); err != nil {
 		b.o.Logger.Warn("outbox: failed attempt could not be recorded", "id", it.n.ID, "error", err)
 	}
 	b.requeue(it, it.n.Next)
@@ -345,8 +319,8 @@ func (b *Outbox) retry(ctx context.Context, it *item, a answer, err error) {
 func (b *Outbox) bury(ctx context.Context, it *item, reason string) {
 	it.n.Error = reason
 	b.count(func(c *counts) { c.dead++ })
-	b.o.Logger.Error("outbox: notification given up", "id", it.n.ID, "rule", it.n.Rule, "action", it.n.Action, "endpoint", it.n.Endpoint, "reason", reason)
-	b.settle(ctx, it, []core.DocChange{it.n.document(core.DocDeadLetter)})
+	b.o.Logger.Error("outbox: notification given up", append(it.n.attributes(), "reason", reason)...)
+	b.end(ctx, it, b.result(it.n, 0, errors.New(reason)), it.n.document(core.DocDeadLetter))
 }
 
 // disable stops all requests to an address that is gone, for good.
@@ -374,26 +348,22 @@ func (b *Outbox) Enable(ctx context.Context, address string) error {
 	return nil
 }
 
-func (b *Outbox) write(ctx context.Context, changes []core.DocChange) error {
-	_, err := b.o.Ingest.Ingest(ctx, &core.Batch{Origin: core.SystemOrigin(0), Documents: changes})
+func (b *Outbox) write(ctx context.Context, changes []core.DocChange, messages ...core.Message) error {
+	_, err := b.o.Ingest.Ingest(ctx, &core.Batch{Origin: core.SystemOrigin(0), Documents: slices.Clone(changes), Messages: messages})
 	return err
 }
 
-// report stores the result of an attempt as a message, where that is wanted. Rules do not see it, or a rule on messages could notify for ever.
-func (b *Outbox) report(ctx context.Context, n Notification, a answer, err error) {
-	if !b.o.Results {
-		return
-	}
+// result is the message of what became of a notification: that it was delivered, that its first attempt failed, or that it was given up. Rules do not
+// see it, or a rule on messages could notify for ever. Of the URL it names the host alone, as paths hold tokens of some services.
+func (b *Outbox) result(n Notification, status int, err error) core.Message {
 	m := core.Message{Time: b.o.Clock(), Entity: b.o.Service, Type: "notification", Source: "webhook", Severity: core.Normal, Flags: core.Stored,
-		Text: fmt.Sprintf("%s %s: %d", n.Request.Method, addressOf(n.Request.URL), a.status),
+		Text: fmt.Sprintf("%s %s: %d", n.Request.Method, hostOf(n.Request.URL), status),
 		Tags: core.Tags{{Name: "action", Value: n.Action}, {Name: "id", Value: n.ID}, {Name: "rule", Value: n.Rule}}}
 	if err != nil {
 		m.Severity = core.Critical
-		m.Text = fmt.Sprintf("%s %s: %v", n.Request.Method, addressOf(n.Request.URL), err)
+		m.Text = fmt.Sprintf("%s %s: %v", n.Request.Method, hostOf(n.Request.URL), err)
 	}
-	if _, err := b.o.Ingest.Ingest(ctx, &core.Batch{Origin: core.SystemOrigin(0), Messages: []core.Message{m}}); err != nil {
-		b.o.Logger.Warn("outbox: result could not be stored", "id", n.ID, "error", err)
-	}
+	return m
 }
 
 // Status is the state of the queue for /health.
@@ -410,6 +380,6 @@ type Status struct {
 func (b *Outbox) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Status{Pending: b.mu.queue.Len(), InFlight: b.mu.total, Delivered: b.mu.counts.delivered, Failed: b.mu.counts.failed, Dead: b.mu.counts.dead,
+	return Status{Pending: len(b.mu.known) - b.mu.total, InFlight: b.mu.total, Delivered: b.mu.counts.delivered, Failed: b.mu.counts.failed, Dead: b.mu.counts.dead,
 		Disabled: slices.Sorted(maps.Keys(b.mu.disabled))}
 }

@@ -86,16 +86,25 @@ func (b *bench) store(t *testing.T, n outbox.Notification) {
 func (b *bench) run(t *testing.T, wait time.Duration) *outbox.Outbox {
 	t.Helper()
 	o := outbox.New(b.options)
+	stop := b.start(t, o)
+	time.Sleep(wait) // inside a synctest bubble: the clock jumps
+	stop()
+	return o
+}
+
+// start serves o. The function returned stops it when nothing moves any more.
+func (b *bench) start(t *testing.T, o *outbox.Outbox) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- o.Run(ctx) }()
-	time.Sleep(wait) // inside a synctest bubble: the clock jumps
-	synctest.Wait()
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
+	return func() {
+		t.Helper()
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
 	}
-	return o
 }
 
 func (b *bench) documents(t *testing.T, kind core.DocKind) map[string]outbox.Notification {

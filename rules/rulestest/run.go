@@ -98,7 +98,7 @@ func (r *runner) begin() error {
 }
 
 func (r *runner) open() error {
-	engine, err := rules.Open(context.Background(), rules.Config{Log: r.box, Ingest: r.box, Reader: r.box, Catalog: r.box, Clock: r.box.Now, Zone: r.zone,
+	engine, err := rules.Open(context.Background(), rules.Config{Log: r.box, Ingest: r.box, Reader: r.box, Catalog: r.box, Metadata: r.box, Clock: r.box.Now, Zone: r.zone,
 		Files: r.files, NoDelivery: true, Trace: func(t rules.Trace) { r.traces = append(r.traces, t) }})
 	if err != nil {
 		return err

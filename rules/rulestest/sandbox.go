@@ -340,13 +340,23 @@ func (s *Sandbox) Keys(_ context.Context, q core.SeriesQuery) iter.Seq2[core.Key
 
 // Messages implements core.Reader.
 func (s *Sandbox) Messages(_ context.Context, q core.MessageQuery) iter.Seq2[core.Message, error] {
+	match, err := filter.Compile(filter.Messages, cmp.Or(q.Expression, "true"))
+	if err != nil {
+		return failed[core.Message](err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []core.Message
-	for _, m := range s.messages {
+	for i, m := range s.messages {
 		if s.entitySelected(q.Entities, m.Entity) && (q.Type == "" || q.Type == m.Type) && (q.Source == "" || q.Source == m.Source) &&
 			tagsSelected(m.Tags, q.Tags) && q.Range.Contains(m.Time) {
-			out = append(out, m)
+			ok, err := match.Match(filter.MessageEnv{Message: &s.messages[i]})
+			if err != nil {
+				return failed[core.Message](err)
+			}
+			if ok {
+				out = append(out, m)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b core.Message) int { return cmp.Compare(b.Time, a.Time) })
@@ -402,10 +412,76 @@ func all[T any](list []T) iter.Seq2[T, error] {
 	}
 }
 
+func failed[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
+	}
+}
+
+// Entities implements rules.Metadata: it lists the entities that have data or were set.
+func (s *Sandbox) Entities(_ context.Context, q core.MetaQuery) iter.Seq2[core.EntityInfo, error] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []core.EntityInfo
+	for _, name := range s.names(core.DocEntity, func(k core.SeriesKey) string { return k.Entity }) {
+		if q.Name == "" || q.Name == name {
+			e := s.entity(name)
+			last, some := s.newest(func(k core.SeriesKey) bool { return k.Entity == name })
+			out = append(out, core.EntityInfo{Entity: &e, Last: last, Inserted: some})
+		}
+	}
+	return all(out)
+}
+
+// Metrics implements rules.Metadata.
+func (s *Sandbox) Metrics(_ context.Context, q core.MetaQuery) iter.Seq2[core.MetricInfo, error] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []core.MetricInfo
+	for _, name := range s.names(core.DocMetric, func(k core.SeriesKey) string { return k.Metric }) {
+		if q.Name == "" || q.Name == name {
+			m, _ := s.metric(name)
+			last, some := s.newest(func(k core.SeriesKey) bool { return k.Metric == name })
+			out = append(out, core.MetricInfo{Metric: &m, Last: last, Inserted: some})
+		}
+	}
+	return all(out)
+}
+
+// names are those of documents of a kind and of series, sorted.
+func (s *Sandbox) names(kind core.DocKind, of func(core.SeriesKey) string) []string {
+	var out []string
+	for _, d := range s.docs {
+		if d.Kind == kind {
+			out = append(out, d.Key)
+		}
+	}
+	for _, r := range s.series {
+		out = append(out, of(r.key))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// newest is the time of the newest sample of some series.
+func (s *Sandbox) newest(of func(core.SeriesKey) bool) (last core.Time, some bool) {
+	for _, r := range s.series {
+		if t := r.times[len(r.times)-1]; of(r.key) && (!some || t > last) {
+			last, some = t, true
+		}
+	}
+	return last, some
+}
+
 // Metric implements core.Catalog.
 func (s *Sandbox) Metric(name string) (core.Metric, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.metric(name)
+}
+
+func (s *Sandbox) metric(name string) (core.Metric, bool) {
 	d, ok := s.docs[docKey(core.DocMetric, name)]
 	m := core.NewMetric(name, s.now)
 	return m, ok && json.Unmarshal(d.Body, &m) == nil
