@@ -47,7 +47,9 @@ rules/rulestest: core core/command core/dates core/filter core/glob core/memstor
 wasm: core wasm/abi wasm/meter
 wasm/guest: wasm/abi
 wasm/wasmtest: wasm wasm/abi wasm/guest core
-plugins/csv plugins/nmon plugins/alert: wasm/abi wasm/guest core core/dates core/glob core/filter
+plugins/nmon plugins/alert: wasm/abi wasm/guest core core/dates core/glob core/filter
+plugins/csv/schema: core/nearest
+plugins/csv: wasm/abi wasm/guest core core/dates core/filter plugins/csv/schema
 plugins/csv/module: plugins/csv wasm/guest
 plugins/nmon/module: plugins/nmon wasm/guest
 plugins/alert/module: plugins/alert wasm/guest

@@ -17,6 +17,9 @@ import (
 
 // record handles one record: the header, or a row.
 func (p *parser) record(r *record, out *abi.Encoder) *fault {
+	if p.grid != nil {
+		return p.gridRecord(r, out)
+	}
 	if r.fault != "" {
 		return &fault{r.line, r.place, r.fault, string(r.text)}
 	}
@@ -154,7 +157,11 @@ func (p *parser) timeOf(r *record) (core.Time, *fault) {
 			return core.Time(ms), nil // nearly every row
 		}
 	}
-	b := join(r, p.plan.time)
+	return p.readTime(join(r, p.plan.time), r, p.plan.time[0]+1)
+}
+
+// readTime reads a time that was written in a row, or in a column of it.
+func (p *parser) readTime(b []byte, r *record, column int) (core.Time, *fault) {
 	t, ok := p.parseTime(b, p.zone)
 	if diff := p.diff(r); ok && len(diff) > 0 && !p.namesZone(b) {
 		ahead, isOffset := p.offset(diff)
@@ -165,14 +172,14 @@ func (p *parser) timeOf(r *record) (core.Time, *fault) {
 		t -= ahead
 	}
 	if !ok || !t.Storable() {
-		return 0, &fault{r.line, p.plan.time[0] + 1, "not a time between 1970 and 2106 in the form of timestampPattern", string(b)}
+		return 0, &fault{r.line, column, "not a time between 1970 and 2106 in the form of timestampPattern", string(b)}
 	}
 	return t, nil
 }
 
 // diff returns the cell with the offset of a row, empty for none.
 func (p *parser) diff(r *record) []byte {
-	if p.plan.diff < 0 {
+	if p.plan == nil || p.plan.diff < 0 {
 		return nil
 	}
 	return text(r, p.plan.diff)
@@ -264,11 +271,7 @@ func (p *parser) samples(r *record, t core.Time, refs *seriesRefs, out *abi.Enco
 		if !refs.known[i] {
 			refs.refs[i], refs.known[i] = out.Series(m.name, refs.entity, refs.tags...), true
 		}
-		if exact == "" {
-			out.Sample(refs.refs[i], int64(t), v)
-		} else {
-			out.SampleDecimal(refs.refs[i], int64(t), v, exact)
-		}
+		p.putSample(refs.refs[i], t, v, exact, out)
 	}
 	return nil
 }
@@ -294,12 +297,17 @@ func (p *parser) longSample(r *record, t core.Time, entity string, out *abi.Enco
 		return nil
 	}
 	ref := out.Series(cleanName(p.MetricPrefix+name), entity, p.tagsOf(r)...)
+	p.putSample(ref, t, v, exact, out)
+	return nil
+}
+
+// putSample writes a sample with its decimal text, if it has one.
+func (p *parser) putSample(ref abi.SeriesRef, t core.Time, v float64, exact string, out *abi.Encoder) {
 	if exact == "" {
 		out.Sample(ref, int64(t), v)
 	} else {
 		out.SampleDecimal(ref, int64(t), v, exact)
 	}
-	return nil
 }
 
 // maxRemembered bounds the entities whose series are remembered over the batches of a file.
@@ -398,18 +406,27 @@ func (p *parser) property(r *record, t core.Time, entity string, out *abi.Encode
 	if kind == "" {
 		kind = p.Name
 	}
-	property := abi.Property{Entity: entity, Type: cleanName(kind), Persist: true, Time: int64(t), Keys: pairsOf(r, p.plan.keys), Tags: pairsOf(r, p.plan.fields)}
-	columns := property.Tags
-	if len(columns) == 0 {
-		return
+	p.putProperty(&abi.Property{Entity: entity, Type: cleanName(kind), Persist: true, Time: int64(t), Keys: pairsOf(r, p.plan.keys), Tags: pairsOf(r, p.plan.fields)}, out)
+}
+
+// putProperty writes a property with the tags of request and settings, unless it has none of its own.
+func (p *parser) putProperty(property *abi.Property, out *abi.Encoder) {
+	if len(property.Tags) > 0 {
+		property.Tags = p.withDefaults(property.Tags)
+		out.Property(property)
 	}
+}
+
+// withDefaults adds what the request, the settings, the entity and the metric say to the tags of a row, which are over them.
+func (p *parser) withDefaults(row []abi.Pair) []abi.Pair {
+	all := slices.Clone(row)
 	for _, d := range p.tags {
-		if !hasName(columns, d.Name) {
-			property.Tags = append(property.Tags, d)
+		if !hasName(row, d.Name) {
+			all = append(all, d)
 		}
 	}
-	property.Tags = p.copyInto(property.Tags, func(name string) bool { return hasName(columns, name) })
-	out.Property(&property)
+	slices.SortFunc(all, func(a, b abi.Pair) int { return strings.Compare(a.Name, b.Name) })
+	return p.copyInto(all, func(name string) bool { return hasName(row, name) })
 }
 
 func pairsOf(r *record, places []place) []abi.Pair {
@@ -437,7 +454,19 @@ var messageFields = []string{"type", "source", "severity"}
 // message writes a row as a message.
 func (p *parser) message(r *record, t core.Time, entity string, out *abi.Encoder) *fault {
 	m := abi.Message{Entity: entity, Persist: true, Time: int64(t), Text: string(text(r, p.plan.text))}
-	columns := pairsOf(r, p.plan.others)
+	wanted, bad := p.fillMessage(&m, pairsOf(r, p.plan.others))
+	if bad != "" {
+		return &fault{r.line, 0, "not a severity", bad}
+	}
+	if wanted {
+		out.Message(&m)
+	}
+	return nil
+}
+
+// fillMessage puts the tags of a row and those of request and settings into the fields and tags of a message. It is not wanted when it says nothing; bad is what is not a
+// severity.
+func (p *parser) fillMessage(m *abi.Message, columns []abi.Pair) (wanted bool, bad string) {
 	for i, tag := range slices.Concat(columns, p.tags) {
 		switch {
 		case i >= len(columns) && hasName(columns, tag.Name):
@@ -448,18 +477,18 @@ func (p *parser) message(r *record, t core.Time, entity string, out *abi.Encoder
 		case tag.Name == "severity":
 			s, ok := core.ParseSeverity(tag.Value)
 			if !ok {
-				return &fault{r.line, 0, "not a severity", tag.Value}
+				return false, tag.Value
 			}
 			m.Severity = uint8(s)
 		default:
 			m.Tags = append(m.Tags, tag)
 		}
 	}
-	if m.Text != "" || len(m.Tags) > 0 {
-		m.Tags = p.copyInto(m.Tags, func(name string) bool { return hasName(columns, name) })
-		out.Message(&m)
+	if m.Text == "" && len(m.Tags) == 0 {
+		return false, ""
 	}
-	return nil
+	m.Tags = p.copyInto(m.Tags, func(name string) bool { return hasName(columns, name) })
+	return true, ""
 }
 
 // numbers reads the numbers of a file.

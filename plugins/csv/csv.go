@@ -1,5 +1,5 @@
 // Package csv turns delimited and fixed-width text files into series, properties or messages, as a named configuration says: columns
-// are picked by the names in the header. It is pure Go, and runs natively as well as compiled to WebAssembly.
+// are picked by the names in the header, or cells by a program, the schema. It is pure Go, and runs natively as well as compiled to WebAssembly.
 package csv
 
 import (
@@ -143,6 +143,7 @@ type parser struct {
 	number  numbers
 
 	plan *plan
+	grid *grid // of the schema mode
 
 	defaultEntity []byte
 
@@ -150,6 +151,7 @@ type parser struct {
 	series map[string]*seriesRefs
 	recent [recentSize]*seriesRefs // by a cheap hash of what the row says
 	key    []byte
+	value  []byte // of a sample that a program made
 }
 
 // Open checks the whole configuration: all its faults are listed at once.
@@ -248,8 +250,8 @@ func (p *parser) compile(r *abi.OpenRequest, fault func(string, ...any)) {
 		}
 		p.time = t
 	}
-	if p.Schema != "" {
-		fault("schema is not supported yet")
+	if strings.TrimSpace(p.Schema) != "" {
+		p.compileSchema(r.File, fault)
 	}
 }
 
@@ -263,7 +265,7 @@ func (p *parser) copyTags(fault func(string, ...any)) {
 			name = cleanName(name)
 			switch {
 			case name == "":
-			case p.command == messages && slices.Contains(messageFields, name):
+			case p.makesMessages() && slices.Contains(messageFields, name):
 				fault("%s: %s is a field of messages, not a tag", from.setting, name)
 			default:
 				p.copied = append(p.copied, copiedTag{from.prefix + name, name})
@@ -306,6 +308,7 @@ func (p *parser) separators(lineLimit int, fault func(string, ...any)) {
 		widths:    p.FieldLengths,
 		skip:      p.SkipLines,
 		limit:     lineLimit,
+		grid:      p.grid != nil,
 	}
 	switch p.LineDelimiter {
 	case "", "EOL", "\n", "\r\n", "\r":

@@ -451,7 +451,7 @@ func TestLastLineWithoutAnEnd(t *testing.T) {
 func TestWrongConfigurationsNameEveryFault(t *testing.T) {
 	config := `{"commandType":"SERIES","timestampType":"DAYS","filter":"row['a'","delimiter":"ab","schema":"select()","skipLines":-1,"decimalSeparator":"."}`
 	_, _, _, err := upload(t, abi.OpenRequest{Config: json.RawMessage(config)}, "", 1)
-	for _, want := range []string{`commandType "SERIES"`, `timestampType "DAYS"`, "filter:", `delimiter "ab"`, "schema is not supported", "skipLines is -1"} {
+	for _, want := range []string{`commandType "SERIES"`, `timestampType "DAYS"`, "filter:", `delimiter "ab"`, "schema: line 1, column 1: select takes 1 argument, not 0", "skipLines is -1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not mention %s", err, want)
 		}
@@ -595,6 +595,7 @@ func FuzzParser(f *testing.F) {
 	f.Add(`{"fieldLengths":[1,2],"padding":"_","skipLines":1}`, "x\ny_é\n", 2)
 	f.Add(`{"lineDelimiter":";","timestampColumns":"t","timestampPattern":"yyyy-MM-dd HH:mm[ VV]","timezoneDiffColumn":"o","defaultEntity":"e","skipLines":1,
 		"ignoreLineErrors":true,"entityTags":"b"}`, "x\nt,o,a;2021-05-03 10:00 Asia/Tokyo,5.5,1;\n2021-05-03 10:00,+02:00,2", 7)
+	f.Add(`{"ignoreLineErrors":true,"filter":"number('a') > 0","schema":"select('#row=2-*').addSeries().timestamp(0).entity(notEmptyUp(row, 1)).metric(cell(1, col))"}`, "t,a\n2,,5\n,x\n\"", 3)
 	f.Fuzz(func(t *testing.T, config, file string, size int) {
 		if size < 1 || len(file)/size > 1000 || !json.Valid([]byte(config)) {
 			return

@@ -32,17 +32,12 @@ type place struct {
 	name   string
 }
 
-// newPlan finds the columns of the settings in a header. A setting may name a column by its input or its stored name, in any case.
-func (p *parser) newPlan(header []string) (*plan, error) {
+// named gives the columns of a header their stored names. A setting may name a column by its input or its stored name, in any case.
+func (p *parser) named(header []string) *plan {
 	pl := &plan{byName: map[string]int{}}
 	for i, input := range header {
 		input = strings.TrimSpace(input)
-		stored := input
-		for from, to := range p.RenamedColumns {
-			if strings.EqualFold(from, input) {
-				stored = to
-			}
-		}
+		stored := p.renamed(input)
 		pl.names = append(pl.names, stored)
 		for _, name := range []string{input, stored, strings.ToLower(input), strings.ToLower(stored)} {
 			if _, taken := pl.byName[name]; !taken && name != "" {
@@ -50,6 +45,27 @@ func (p *parser) newPlan(header []string) (*plan, error) {
 			}
 		}
 	}
+	return pl
+}
+
+// renamed applies renamedColumns to a name: an exact one first, then the first in order that differs in case.
+func (p *parser) renamed(name string) string {
+	stored, ok := p.RenamedColumns[name]
+	if ok {
+		return stored
+	}
+	stored, first := name, ""
+	for from, to := range p.RenamedColumns {
+		if strings.EqualFold(from, name) && (first == "" || from < first) {
+			stored, first = to, from
+		}
+	}
+	return stored
+}
+
+// newPlan finds the columns of the settings in a header.
+func (p *parser) newPlan(header []string) (*plan, error) {
+	pl := p.named(header)
 	var missing []string
 	find := func(name string) int {
 		if name == "" {

@@ -17,8 +17,9 @@ type reader struct {
 	padding    byte // 0 = none; fixed width only
 	terminator byte // 0 = end of line
 	widths     []int
-	skip       int // physical lines still to drop
-	limit      int // bytes of a record
+	skip       int  // physical lines still to drop
+	limit      int  // bytes of a record
+	grid       bool // rows of empty cells count
 
 	lines   int // read, as the terminator ends them; those to drop, and without a terminator all, are physical
 	rest    []byte
@@ -98,7 +99,7 @@ func (r *reader) records(chunk []byte, last bool) iter.Seq[*record] {
 		for r.started && len(data) > 0 {
 			if size := r.plainRecord(data); size > 0 {
 				data = data[size:]
-				if (r.beginsCell() || !r.record.blank()) && !r.isComment(r.record.text) && !yield(&r.record) {
+				if (r.beginsCell() || r.counts()) && !r.isComment(r.record.text) && !yield(&r.record) {
 					return
 				}
 				continue
@@ -162,6 +163,11 @@ func (r *reader) plainRecord(data []byte) (size int) {
 func (r *reader) beginsCell() bool {
 	text := r.record.text
 	return len(text) > 0 && text[0] > ' ' && text[0] != r.delimiter
+}
+
+// counts reports whether a record is one: not of empty cells only, or at least not of blanks only.
+func (r *reader) counts() bool {
+	return !r.record.blank() || r.grid && len(trim(r.record.text)) > 0
 }
 
 // newlines counts the lines that end in b; unfinished counts a last one without an end.
@@ -282,7 +288,7 @@ func (r *reader) cut(line int, text []byte) bool {
 		r.record.fault, r.record.place = r.quotedCells(text)
 	}
 	r.record.cells = r.cells
-	return r.record.fault != "" || !r.record.blank()
+	return r.record.fault != "" || r.counts()
 }
 
 func (r *reader) unquoted(text []byte) {
