@@ -50,7 +50,7 @@ func TestFunctions(t *testing.T) {
 		`getEntity("nobody") == nil`, `db_last("other") == 5`, `db_statistic("avg", "1 hour", "other") == 4`, `db_statistic("max", "1 hour", "other", "nobody") != 1`,
 		`getEntityCount("other", "now - 1*hour", "now", "") == 1`, `property("conf::size") == "9"`, `db_message_count("1 hour", "audit", "") == 2`,
 		`db_message_last("1 hour", "audit", "").message == "two"`, `elapsed_minutes(last_open().command_time) > 60`, `!rule_open("r")`, `rule_window("none") == nil`,
-		`db_statistic("min_value_time", "1 hour", "other") == 1715673599900`, `db_statistic("Max_Value_Time", "1 hour", "other") == 1715673600000`,
+		`db_statistic("min_value_time", "1 hour", "other") == 1715673599900.0`, `db_statistic("Max_Value_Time", "1 hour", "other") == 1715673600000.0`,
 		`db_message_count("1 hour", "audit", "", nil, "boiler", "message = 'one'") == 1`,
 		`entity.lastInsertTime == command_time && metric.lastInsertDate == command_time`, `getEntity("boiler").lastInsertTime == command_time`,
 		`getEntity("MAIN boiler", true).name == "boiler"`, `getEntity("boiler", true) == nil && getEntity("boiler", false).id == "boiler"`,
