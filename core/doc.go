@@ -18,7 +18,7 @@
 //	core/calc         the only arithmetic: aggregation, grouping, smoothing, periods, number text; forecast predicts
 //	core/sql          SQL: parse -> plan -> exec, over columns; Engine keeps what runs
 //	core/cells        numbers, instants and texts of large answers
-//	core/inorder      work done by several at once, back in its order; core/nearest finds the name that somebody meant
+//	core/inorder      work done by several at once, back in its order; core/nearest finds the name that somebody meant; core/regular sizes up regular expressions
 //	core/search       finds series by words
 //	core/chart        draws series as PNG
 //	core/selfmetrics  what the server measures of itself

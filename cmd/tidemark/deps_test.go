@@ -13,7 +13,7 @@ const module = "github.com/tidemark-db/tidemark/"
 // policy says which packages of ours each package may import. It is a statement of policy: change it on purpose, with the reason in
 // RATIONALE.md, in the same commit as the import. A package that is not named here may not exist; "*" allows anything.
 var policy = parsePolicy(`
-core core/glob core/inorder core/invariant core/nearest core/sql/ast storage/vfs wasm/abi wasm/meter plugins:
+core core/glob core/inorder core/invariant core/nearest core/regular core/sql/ast storage/vfs wasm/abi wasm/meter plugins:
 core/dates core/auth core/search core/selfmetrics storage/chunk: core
 core/cells: core core/dates
 core/calc: core core/cells
@@ -23,7 +23,7 @@ core/storetest: core core/memstore
 core/ingest: core core/filter core/glob
 core/command: core core/calc core/dates
 core/webhook: core core/dates core/glob
-core/filter: core core/glob core/dates
+core/filter: core core/glob core/dates core/regular
 core/query: core core/calc core/calc/forecast core/cells core/dates core/filter core/glob core/inorder
 core/network: core core/auth core/command core/line
 core/line: core core/calc core/command core/dates core/glob
@@ -48,7 +48,7 @@ wasm: core wasm/abi wasm/meter
 wasm/guest: wasm/abi
 wasm/wasmtest: wasm wasm/abi wasm/guest core
 plugins/nmon plugins/alert: wasm/abi wasm/guest core core/dates core/glob core/filter
-plugins/csv/schema: core/nearest
+plugins/csv/schema: core/nearest core/regular
 plugins/csv: wasm/abi wasm/guest core core/dates core/filter plugins/csv/schema
 plugins/csv/module: plugins/csv wasm/guest
 plugins/nmon/module: plugins/nmon wasm/guest

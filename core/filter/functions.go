@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-db/tidemark/core"
 	"github.com/tidemark-db/tidemark/core/glob"
+	"github.com/tidemark-db/tidemark/core/regular"
 )
 
 // Functions answers what an expression asks about the world around its record. A nil field makes an expression that needs it an error when it is
@@ -307,7 +308,7 @@ func compileRegex(expr string) (*regex, error) {
 	if err != nil {
 		return nil, core.Errorf(core.Invalid, "bad regular expression '%s': %v", expr, err)
 	}
-	steps := regexSize(parsed) + 2 // for the two ends
+	steps := regular.Size(parsed) + 2 // for the two ends
 	if steps > maxRegex {
 		return nil, core.Errorf(core.TooLarge, "regular expression of more than %d steps: use smaller repetitions", maxRegex)
 	}
@@ -342,21 +343,6 @@ func (p *patterns) compile(expr string) (*regex, error) {
 	}
 	p.known[expr] = re
 	return re, nil
-}
-
-// regexSize estimates the steps that a parsed expression compiles to. The parser bounds nested repetitions to 1000 in all, so that nothing overflows.
-func regexSize(re *syntax.Regexp) int {
-	size := 1
-	if re.Op == syntax.OpLiteral {
-		size = len(re.Rune)
-	}
-	for _, part := range re.Sub {
-		size += regexSize(part)
-	}
-	if re.Op == syntax.OpRepeat {
-		size *= max(re.Min, re.Max, 1)
-	}
-	return size
 }
 
 // PropertySearch is a parsed search `type:[key=value[,key=value]]:tag`.

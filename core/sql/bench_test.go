@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-db/tidemark/core"
+	"github.com/tidemark-db/tidemark/core/sql"
 )
 
 // BenchmarkManyKeys groups 10 million rows that all have keys of their own in the memory that a small server gives to a query: nearly all goes through files.
@@ -83,6 +84,33 @@ func BenchmarkManyKeys(b *testing.B) {
 			b.ReportMetric(before[len(before)*99/100], "ms-p99-alone")
 			b.ReportMetric(during[len(during)*99/100], "ms-p99-beside")
 			b.ReportMetric(float64(peak-base)/1e6, "MB-heap")
+		})
+	}
+}
+
+// BenchmarkStore stores the rows of a query, 864,000 of 100 series, as series of another metric.
+func BenchmarkStore(b *testing.B) {
+	const series, samples = 100, 8640
+	w := newWorld(b, openStorage)
+	for s := range series {
+		batch := &core.Batch{Origin: core.SystemOrigin(0)}
+		ref := batch.Ref(core.SeriesKey{Metric: "m", Entity: fmt.Sprintf("host-%02d", s), Tags: core.Tags{{Name: "t", Value: "a"}}})
+		for i := range samples {
+			batch.Add(ref, origin+core.Time(i*10_000), float64(i%100))
+		}
+		if _, err := w.pipe.Ingest(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, o := range []sql.StoreOptions{{}, {Newer: true}} {
+		b.Run(map[bool]string{false: "all", true: "newer"}[o.Newer], func(b *testing.B) {
+			for b.Loop() {
+				r := sql.Request{Text: "SELECT time, entity, tags, value * 2 AS doubled FROM m", Origin: core.SystemOrigin(0)}
+				if done, err := w.engine.Store(b.Context(), r, o); err != nil || done.Rows != series*samples {
+					b.Fatalf("%+v, %v", done, err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*series*samples/b.Elapsed().Seconds()/1e6, "Mrows/s")
 		})
 	}
 }

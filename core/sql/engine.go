@@ -148,6 +148,7 @@ type Running struct {
 var (
 	errCancelled = core.Errorf(core.Invalid, "Query cancelled")
 	errTime      = errors.New("sql.time is over")
+	errNoRows    = core.Errorf(core.Invalid, "only the rows of a SELECT can become series")
 )
 
 // Run leads a statement through its phases and passes its result to answer, which reads the rows; what answer returns is returned. Errors of a statement are of
@@ -201,7 +202,7 @@ func (x *session) run(ctx context.Context, answer func(*Answer) error) error {
 		return x.explain(ctx, s.Select, answer)
 	}
 	if x.request.ReadOnly {
-		return core.Errorf(core.Invalid, "only the rows of a SELECT can become series")
+		return errNoRows
 	}
 	receipt, err := x.modify(ctx, s)
 	if err != nil {

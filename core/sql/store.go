@@ -49,7 +49,7 @@ func (e *Engine) Store(ctx context.Context, r Request, o StoreOptions) (Stored, 
 		}
 		query, ok := statement.(*ast.Select)
 		if !ok {
-			return core.Errorf(core.Invalid, "only the rows of a SELECT can become series")
+			return errNoRows
 		}
 		if o.Try && (x.request.Limit == 0 || x.request.Limit > triedRows) {
 			x.request.Limit = triedRows

@@ -12,8 +12,8 @@ import (
 )
 
 // Version is what tidemark_abi returns: major << 16 | minor. A host refuses another major; a minor only adds optional
-// exports, flags, manifest keys and fields behind a header-size word.
-const Version = 0x10000
+// exports, imports, flags, manifest keys and fields behind a header-size word.
+const Version = 0x10001
 
 // Major returns the part of an ABI version that must agree.
 func Major(version uint32) uint32 { return version >> 16 }

@@ -311,6 +311,19 @@ func (v *answer) setEdge(i int, e *edge) {
 	}
 }
 
+// answers is the result of a function that has a number for each group, or none.
+func answers[P any](of column.Type, order []int32, parts []P, value func(*P) (f float64, some bool)) *column.Vector {
+	v := newAnswer(of, len(order))
+	for i, g := range order {
+		if f, some := value(&parts[g]); some {
+			v.setFloat(i, f)
+		} else {
+			v.setNone(i)
+		}
+	}
+	return &v.Vector
+}
+
 // setNone is the result of a function without usable rows: NaN for those of type double, else NULL.
 func (v *answer) setNone(i int) {
 	if v.Type == column.Double {

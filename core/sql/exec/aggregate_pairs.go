@@ -78,15 +78,12 @@ func (s *pairState) merge(ids []int32, from state) {
 }
 
 func (s *pairState) result(order, _ []int32) *column.Vector {
-	v := newAnswer(s.of, len(order))
-	for i, g := range order {
-		if p := &s.parts[g]; p.n == 0 {
-			v.setNone(i)
-		} else {
-			v.setFloat(i, s.value(p))
+	return answers(s.of, order, s.parts, func(p *pair) (float64, bool) {
+		if p.n == 0 {
+			return 0, false
 		}
-	}
-	return &v.Vector
+		return s.value(p), true
+	})
 }
 
 // noise is what rounding leaves of a zero, in relation to what it is the difference of: it is far above the last of the 100 bits, and far below the first 53.

@@ -369,15 +369,12 @@ func (s *productState) merge(ids []int32, from state) {
 }
 
 func (s *productState) result(order, _ []int32) *column.Vector {
-	v := newAnswer(s.of, len(order))
-	for i, g := range order {
-		if p := &s.parts[g]; p.n == 0 {
-			v.setNone(i)
-		} else {
-			v.setFloat(i, p.float())
+	return answers(s.of, order, s.parts, func(p *product) (float64, bool) {
+		if p.n == 0 {
+			return 0, false
 		}
-	}
-	return &v.Vector
+		return p.float(), true
+	})
 }
 
 // deviationState computes standard deviations.
@@ -407,13 +404,10 @@ func (s *deviationState) merge(ids []int32, from state) {
 }
 
 func (s *deviationState) result(order, _ []int32) *column.Vector {
-	v := newAnswer(s.of, len(order))
-	for i, g := range order {
-		if m := &s.parts[g]; m.n == 0 {
-			v.setNone(i)
-		} else {
-			v.setFloat(i, m.deviation(s.population))
+	return answers(s.of, order, s.parts, func(m *moments) (float64, bool) {
+		if m.n == 0 {
+			return 0, false
 		}
-	}
-	return &v.Vector
+		return m.deviation(s.population), true
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidemark-db/tidemark/core/regular"
 )
 
 type methodFunction func(r *Run, of value, args []value) value
@@ -327,7 +329,7 @@ func compilePattern(body, flags string) (o *object, reason string) {
 		return nil, strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 	}
 	o.unbounded = hasLoop(parsed)
-	if size := patternSize(parsed); size > maxPattern {
+	if size := regular.Size(parsed); size > maxPattern {
 		return nil, "it compiles to more than " + strconv.Itoa(maxPattern) + " steps"
 	}
 	if o.regex, err = regexp.Compile(expr); err != nil {
@@ -355,21 +357,6 @@ func unicodeEscapes(body string) string {
 		b.WriteByte(body[i])
 	}
 	return b.String()
-}
-
-// patternSize estimates the steps of an expression. The parser bounds nested repetitions to 1000 in all, so that nothing overflows.
-func patternSize(re *syntax.Regexp) int {
-	size := 1
-	if re.Op == syntax.OpLiteral {
-		size = len(re.Rune)
-	}
-	for _, part := range re.Sub {
-		size += patternSize(part)
-	}
-	if re.Op == syntax.OpRepeat {
-		size *= max(re.Min, re.Max, 1)
-	}
-	return size
 }
 
 // hasLoop reports whether a match may be of any length.
